@@ -1,0 +1,1 @@
+"""Batching and scheduling for LLM inference: the engine behind the course book."""
