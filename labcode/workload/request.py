@@ -1,0 +1,231 @@
+"""A request, and a workload: many requests as sorted arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from labcode.checks import integer, number, positive
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One request as the server sees it, plus the output length that only an oracle knows.
+
+    Parameters
+    ----------
+    id : int
+        Row of the request in its workload, from 0.
+    arrival : float
+        Time of submission, s.
+    prompt, output : int
+        Tokens in, and tokens that will be generated if nobody stops it.
+    max_tokens : int or None
+        Cap on the output that the client declared, tokens; None: the server's own cap holds.
+    tenant : str
+        Who sent it; "" where nobody asks.
+    deadline : float or None
+        Absolute time after which the answer is worth nothing, s, on the clock of `arrival`.
+    """
+
+    id: int
+    arrival: float
+    prompt: int
+    output: int
+    max_tokens: int | None = None
+    tenant: str = ""
+    deadline: float | None = None
+
+    def __post_init__(self) -> None:
+        integer("id", self.id, at_least=0)
+        if number("arrival", self.arrival) < 0:
+            raise ValueError(f"arrival = {self.arrival!r}: must be at least 0")
+        integer("prompt", self.prompt)
+        integer("output", self.output)
+        if self.max_tokens is not None:
+            integer("max_tokens", self.max_tokens)
+        if self.deadline is not None:
+            number("deadline", self.deadline)
+
+
+@dataclass(frozen=True, eq=False)
+class Workload:
+    """Requests in order of arrival, held as arrays of length n (read-only).
+
+    Attributes
+    ----------
+    arrival : float64, shape (n,)
+        Times of submission, s; never decreasing.
+    prompt, output : int64, shape (n,)
+        Tokens in and tokens out; at least 1.
+    max_tokens : int64, shape (n,), or None
+        Declared caps on the output, tokens.
+    tenant : str, shape (n,), or None
+    deadline : float64, shape (n,), or None
+        Absolute deadlines, s; NaN where a request has none.
+    name : str
+        Shown in tables and panels.
+    nominal_rate : float or None
+        Rate that the arrivals were drawn for, requests/s; None if the arrivals are simply given.
+    unit_arrival : float64, shape (n,), or None
+        The same arrivals at one request per second, from which `at_rate` starts, so that no rounding piles up.
+
+    Raises
+    ------
+    ValueError
+        If an array has another length, or a row holds a value that no request can have. The row is named, from 0.
+    """
+
+    arrival: FloatArray
+    prompt: IntArray
+    output: IntArray
+    max_tokens: IntArray | None = None
+    tenant: NDArray[np.str_] | None = None
+    deadline: FloatArray | None = None
+    name: str = "workload"
+    nominal_rate: float | None = None
+    unit_arrival: FloatArray | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        arrival = float_column("arrival", self.arrival)
+        n = len(arrival)
+        if n == 0:
+            raise ValueError("arrival = []: a workload needs at least one request")
+        refuse_rows("arrival", arrival, ~np.isfinite(arrival), "a finite time in seconds is needed")
+        refuse_rows("arrival", arrival, arrival < 0, "must be at least 0")
+        later = np.append(False, np.diff(arrival) < 0)
+        refuse_rows("arrival", arrival, later, "arrivals must not go back in time; sort the rows")
+        columns: dict[str, np.ndarray | None] = {"arrival": arrival}
+        for key in ("prompt", "output", "max_tokens"):
+            value = getattr(self, key)
+            columns[key] = None if value is None and key == "max_tokens" else token_column(key, value)
+        if self.deadline is not None:
+            deadline = columns["deadline"] = float_column("deadline", self.deadline)
+            refuse_rows("deadline", deadline, np.isinf(deadline), "a time in seconds, or NaN for none")
+        if self.tenant is not None:
+            columns["tenant"] = np.array(self.tenant, dtype=np.str_)
+        if self.unit_arrival is not None:
+            columns["unit_arrival"] = float_column("unit_arrival", self.unit_arrival)
+        if self.nominal_rate is not None:
+            positive("nominal_rate", self.nominal_rate)
+        for key, column in columns.items():
+            if column is not None and column.shape != (n,):
+                raise ValueError(f"{key}: {column.size} values in shape {column.shape} for {n} arrivals")
+            if column is not None:
+                column.flags.writeable = False
+            object.__setattr__(self, key, column)
+
+    def __len__(self) -> int:
+        return len(self.arrival)
+
+    def __repr__(self) -> str:
+        return f"Workload({self.name!r}, n={len(self)}, rate={self.rate:.4g}/s)"
+
+    @property
+    def rate(self) -> float:
+        """Mean arrival rate, requests/s.
+
+        The rate that was asked for, where the arrivals were drawn for one; otherwise the rate of the given
+        arrivals, (n - 1)/(last - first). NaN for a single request, infinite if all arrive at once.
+        """
+        if self.nominal_rate is not None:
+            return self.nominal_rate
+        gaps, length = len(self) - 1, float(self.arrival[-1] - self.arrival[0])
+        if gaps == 0:
+            return float("nan")
+        return gaps / length if length > 0 else float("inf")
+
+    def at_rate(self, rate: float) -> Workload:
+        """Return the same requests, in the same order, arriving at another mean rate.
+
+        Every arrival time is multiplied by old rate/new rate and nothing else changes: lengths, order and the
+        pattern of the gaps stay (common random numbers), and a deadline stays as far behind its arrival as it was.
+
+        Parameters
+        ----------
+        rate : float
+            New mean rate, requests/s, above 0.
+
+        Raises
+        ------
+        ValueError
+            If `rate` is not a positive finite number, or the workload has no rate to start from.
+        """
+        rate = positive("rate", rate)
+        unit = self.unit_arrival
+        if unit is None:
+            if not np.isfinite(self.rate):
+                raise ValueError(f"rate = {rate!r}: cannot rescale {self.name!r}, whose own rate is {self.rate}")
+            unit = self.arrival * self.rate
+        arrival = unit / rate
+        if not np.isfinite(arrival[-1]):
+            raise ValueError(f"rate = {rate!r}: too small, arrival times overflow")
+        deadline = None if self.deadline is None else arrival + (self.deadline - self.arrival)
+        return Workload(arrival, self.prompt, self.output, self.max_tokens, self.tenant, deadline,
+                        self.name, rate, unit)
+
+    def head(self, n: int) -> Workload:
+        """Return the first `n` requests (all of them if there are fewer), n >= 1."""
+        n = integer("n", n)
+
+        def cut(column):
+            return None if column is None else column[:n]
+
+        return Workload(self.arrival[:n], self.prompt[:n], self.output[:n], cut(self.max_tokens), cut(self.tenant),
+                        cut(self.deadline), self.name, self.nominal_rate, cut(self.unit_arrival))
+
+    def requests(self) -> list[Request]:
+        """Return the requests one by one, ids 0 ... n-1."""
+        return list(self)
+
+    def __iter__(self) -> Iterator[Request]:
+        for i in range(len(self)):
+            cap = None if self.max_tokens is None else int(self.max_tokens[i])
+            deadline = None if self.deadline is None or np.isnan(self.deadline[i]) else float(self.deadline[i])
+            yield Request(i, float(self.arrival[i]), int(self.prompt[i]), int(self.output[i]), cap,
+                          "" if self.tenant is None else str(self.tenant[i]), deadline)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return a table, a row a request: arrival (s), prompt, output (tokens), and the optional columns present."""
+        columns = {key: getattr(self, key)
+                   for key in ("arrival", "prompt", "output", "max_tokens", "tenant", "deadline")}
+        frame = pd.DataFrame({key: column for key, column in columns.items() if column is not None})
+        return frame.rename_axis("id")
+
+
+def refuse_rows(name: str, values: np.ndarray, bad: NDArray[np.bool_], allowed: str) -> None:
+    """Raise a `ValueError` that names the first row marked in `bad`, if there is one."""
+    rows = np.flatnonzero(bad)
+    if len(rows):
+        row = int(rows[0])
+        raise ValueError(f"{name} = {values[row]!s} in row {row} (rows count from 0): {allowed}")
+
+
+def float_column(name: str, values: ArrayLike) -> FloatArray:
+    """Return a fresh one-dimensional float64 copy of `values`."""
+    try:
+        column = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name}: numbers are needed ({error})") from None
+    if column.ndim != 1:
+        raise ValueError(f"{name}: one value a request is needed, not an array of shape {column.shape}")
+    return column
+
+
+def token_column(name: str, values: ArrayLike) -> IntArray:
+    """Return a fresh one-dimensional int64 copy of `values`, each a whole number of tokens of at least 1."""
+    given = np.asarray(values)
+    if given.dtype.kind in "iu" and given.ndim == 1:
+        refuse_rows(name, given, given < 1, "must be at least 1")
+        return given.astype(np.int64)
+    column = float_column(name, values)
+    refuse_rows(name, column, ~(np.isfinite(column) & (column == np.floor(column))), "a whole number is needed")
+    refuse_rows(name, column, (column < 1) | (column > 2**53), "must be at least 1 (and at most 2^53)")
+    return column.astype(np.int64)
