@@ -1,7 +1,7 @@
 """Arrival processes at one request per second; a workload divides the times by its rate.
 
-Every process is drawn at unit rate, so that two runs that differ only in the rate see the same pattern of arrivals,
-stretched: common random numbers.
+Every process is drawn at unit rate, so that two runs that differ only in the rate see the same pattern of
+arrivals, stretched: common random numbers.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ def unit_arrivals(process: str, n: int, rng: np.random.Generator) -> FloatArray:
     ----------
     process : str
         "poisson": exponential gaps. "gamma:0.5" or "gamma": gamma gaps with burstiness 1/CV^2 = 0.5 (the default);
-        1 is Poisson, smaller is burstier. "on_off:0.2:50" or "on_off": Poisson bursts; the source is on for a share
-        0.2 of the time and a burst holds 50 requests on average (the defaults). "deterministic": a request every
-        second, the first at time 0.
+        1 is Poisson, smaller is burstier. "on_off:0.2:50" or "on_off": Poisson bursts; the source is on for
+        a share 0.2 of the time and a burst holds 50 requests on average (the defaults). "deterministic": a
+        request every second, the first at time 0.
     n : int
         Number of requests, at least 1.
     rng : numpy.random.Generator
@@ -49,7 +49,7 @@ def unit_arrivals(process: str, n: int, rng: np.random.Generator) -> FloatArray:
         (burstiness,) = numbers or [0.5]
         return gamma(n, burstiness, rng)
     if kind == "on_off":
-        share, burst = numbers + [0.2, 50.0][len(numbers):]
+        share, burst = numbers + [0.2, 50.0][len(numbers) :]
         return on_off(n, share, burst, rng)
     return np.arange(n, dtype=np.float64)
 
@@ -66,8 +66,9 @@ def gamma(n: int, burstiness: float, rng: np.random.Generator) -> FloatArray:
 def on_off(n: int, share: float, burst: float, rng: np.random.Generator) -> FloatArray:
     """Return `n` arrivals of a two-state source: Poisson at rate 1/share while on, silent while off.
 
-    On and off periods are exponential with means burst*share and burst*(1 - share) seconds, so a cycle lasts `burst`
-    seconds and brings `burst` requests on average. The first state is drawn from the stationary distribution.
+    On and off periods are exponential with means burst*share and burst*(1 - share) seconds, so a cycle lasts
+    `burst` seconds and brings `burst` requests on average. The first state is drawn from the stationary
+    distribution.
 
     Parameters
     ----------
@@ -77,7 +78,9 @@ def on_off(n: int, share: float, burst: float, rng: np.random.Generator) -> Floa
         Mean number of requests in an on period, above 0.
     """
     share, burst = fraction("share", share), positive("burst", burst)
-    busy = np.cumsum(rng.exponential(share, n))  # arrival times on a clock that runs only while the source is on
+    busy = np.cumsum(
+        rng.exponential(share, n)
+    )  # arrival times on a clock that runs only while the source is on
     if share == 1:
         return busy
     starts_off = rng.random() >= share

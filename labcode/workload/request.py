@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pandas as pd
@@ -75,12 +75,14 @@ class Workload:
     nominal_rate : float or None
         Rate that the arrivals were drawn for, requests/s; None if the arrivals are simply given.
     unit_arrival : float64, shape (n,), or None
-        The same arrivals at one request per second, from which `at_rate` starts, so that no rounding piles up.
+        The same arrivals at one request per second, from which `at_rate` starts, so that no rounding piles
+        up.
 
     Raises
     ------
     ValueError
-        If an array has another length, or a row holds a value that no request can have. The row is named, from 0.
+        If an array has another length, or a row holds a value that no request can have. The row is named,
+        from 0.
     """
 
     arrival: FloatArray
@@ -146,7 +148,8 @@ class Workload:
         """Return the same requests, in the same order, arriving at another mean rate.
 
         Every arrival time is multiplied by old rate/new rate and nothing else changes: lengths, order and the
-        pattern of the gaps stay (common random numbers), and a deadline stays as far behind its arrival as it was.
+        pattern of the gaps stay (common random numbers), and a deadline stays as far behind its arrival as
+        it was.
 
         Parameters
         ----------
@@ -162,24 +165,22 @@ class Workload:
         unit = self.unit_arrival
         if unit is None:
             if not np.isfinite(self.rate):
-                raise ValueError(f"rate = {rate!r}: cannot rescale {self.name!r}, whose own rate is {self.rate}")
+                raise ValueError(
+                    f"rate = {rate!r}: cannot rescale {self.name!r}, whose own rate is {self.rate}"
+                )
             unit = self.arrival * self.rate
         arrival = unit / rate
         if not np.isfinite(arrival[-1]):
             raise ValueError(f"rate = {rate!r}: too small, arrival times overflow")
         deadline = None if self.deadline is None else arrival + (self.deadline - self.arrival)
-        return Workload(arrival, self.prompt, self.output, self.max_tokens, self.tenant, deadline,
-                        self.name, rate, unit)
+        return replace(self, arrival=arrival, deadline=deadline, nominal_rate=rate, unit_arrival=unit)
 
     def head(self, n: int) -> Workload:
         """Return the first `n` requests (all of them if there are fewer), n >= 1."""
         n = integer("n", n)
-
-        def cut(column):
-            return None if column is None else column[:n]
-
-        return Workload(self.arrival[:n], self.prompt[:n], self.output[:n], cut(self.max_tokens), cut(self.tenant),
-                        cut(self.deadline), self.name, self.nominal_rate, cut(self.unit_arrival))
+        names = ("arrival", "prompt", "output", "max_tokens", "tenant", "deadline", "unit_arrival")
+        columns = {name: getattr(self, name) for name in names}
+        return replace(self, **{name: column[:n] for name, column in columns.items() if column is not None})
 
     def requests(self) -> list[Request]:
         """Return the requests one by one, ids 0 ... n-1."""
@@ -188,14 +189,25 @@ class Workload:
     def __iter__(self) -> Iterator[Request]:
         for i in range(len(self)):
             cap = None if self.max_tokens is None else int(self.max_tokens[i])
-            deadline = None if self.deadline is None or np.isnan(self.deadline[i]) else float(self.deadline[i])
-            yield Request(i, float(self.arrival[i]), int(self.prompt[i]), int(self.output[i]), cap,
-                          "" if self.tenant is None else str(self.tenant[i]), deadline)
+            deadline = (
+                None if self.deadline is None or np.isnan(self.deadline[i]) else float(self.deadline[i])
+            )
+            yield Request(
+                i,
+                float(self.arrival[i]),
+                int(self.prompt[i]),
+                int(self.output[i]),
+                cap,
+                "" if self.tenant is None else str(self.tenant[i]),
+                deadline,
+            )
 
     def to_frame(self) -> pd.DataFrame:
         """Return a table, a row a request: arrival (s), prompt, output (tokens), and the optional columns present."""
-        columns = {key: getattr(self, key)
-                   for key in ("arrival", "prompt", "output", "max_tokens", "tenant", "deadline")}
+        columns = {
+            key: getattr(self, key)
+            for key in ("arrival", "prompt", "output", "max_tokens", "tenant", "deadline")
+        }
         frame = pd.DataFrame({key: column for key, column in columns.items() if column is not None})
         return frame.rename_axis("id")
 
@@ -226,6 +238,8 @@ def token_column(name: str, values: ArrayLike) -> IntArray:
         refuse_rows(name, given, given < 1, "must be at least 1")
         return given.astype(np.int64)
     column = float_column(name, values)
-    refuse_rows(name, column, ~(np.isfinite(column) & (column == np.floor(column))), "a whole number is needed")
+    refuse_rows(
+        name, column, ~(np.isfinite(column) & (column == np.floor(column))), "a whole number is needed"
+    )
     refuse_rows(name, column, (column < 1) | (column > 2**53), "must be at least 1 (and at most 2^53)")
     return column.astype(np.int64)

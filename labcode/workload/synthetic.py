@@ -1,8 +1,8 @@
 """Synthetic workloads: chat, long context, Orca's, fixed lengths, and models of the two Azure traces.
 
-Lengths and arrivals come from two independent streams of the seed, and arrivals are drawn at unit rate. So the lengths
-of a workload do not depend on its rate or its arrival process, and `chat(n, rate, seed)` is `chat(n, 1, seed)` with
-every arrival time divided by `rate`.
+Lengths and arrivals come from two independent streams of the seed, and arrivals are drawn at unit rate. So
+the lengths of a workload do not depend on its rate or its arrival process, and `chat(n, rate, seed)` is
+`chat(n, 1, seed)` with every arrival time divided by `rate`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ LONGEST = 4096  # both lengths are clipped to [1, LONGEST]
 LONG_PROMPT_MEAN = 2048.0
 LONG_OUTPUT_MEAN = 512.0
 
-# Quantiles of the first Azure traces (2023): probability -> tokens. The lowest point extends the 1 % quantile.
+# Quantiles of the first Azure traces (2023): probability -> tokens. The lowest point extends the 1 %
+# quantile.
 AZURE_PROBABILITIES = (0.0, 0.01, 0.05, 0.25, 0.50, 0.75, 0.90, 0.95, 0.99, 1.0)
 AZURE_CONV_PROMPT = (29, 29, 181, 396, 1020, 1189, 2735, 4083, 4142, 14050)
 AZURE_CONV_OUTPUT = (16, 16, 41, 85, 129, 395, 424, 451, 601, 1000)
@@ -43,7 +44,9 @@ def streams(seed: int) -> tuple[np.random.Generator, np.random.Generator]:
     return np.random.default_rng(lengths), np.random.default_rng(arrivals)
 
 
-def lognormal_tokens(n: int, mean: float, sigma: float, rng: np.random.Generator, longest: int = LONGEST) -> IntArray:
+def lognormal_tokens(
+    n: int, mean: float, sigma: float, rng: np.random.Generator, longest: int = LONGEST
+) -> IntArray:
     """Return `n` log-normal lengths, rounded and clipped to [1, longest].
 
     Parameters
@@ -57,12 +60,14 @@ def lognormal_tokens(n: int, mean: float, sigma: float, rng: np.random.Generator
     return np.clip(np.rint(rng.lognormal(mu, sigma, n)), 1, longest).astype(np.int64)
 
 
-def quantile_tokens(n: int, probabilities: ArrayLike, tokens: ArrayLike, rng: np.random.Generator) -> IntArray:
+def quantile_tokens(
+    n: int, probabilities: ArrayLike, tokens: ArrayLike, rng: np.random.Generator
+) -> IntArray:
     """Return `n` lengths drawn by inverting a distribution function known only at a few quantiles.
 
-    Between two quantiles ln(tokens) is linear in the probability. That is an interpolation and not the trace: the
-    quantiles are right, what lies between them is a guess, and so are the correlation of prompt and output (none
-    here) and the mean.
+    Between two quantiles ln(tokens) is linear in the probability. That is an interpolation and not the
+    trace: the quantiles are right, what lies between them is a guess, and so are the correlation of prompt
+    and output (none here) and the mean.
     """
     logarithm = np.interp(rng.random(n), np.asarray(probabilities, float), np.log(np.asarray(tokens, float)))
     return np.maximum(1, np.rint(np.exp(logarithm))).astype(np.int64)
@@ -73,7 +78,9 @@ def assemble(name: str, rate: float, unit: FloatArray, prompt: ArrayLike, output
     arrival = unit / rate
     if not np.isfinite(arrival[-1]):
         raise ValueError(f"rate = {rate!r}: too small, arrival times overflow")
-    return Workload(arrival, np.asarray(prompt), np.asarray(output), name=name, nominal_rate=rate, unit_arrival=unit)
+    return Workload(
+        arrival, np.asarray(prompt), np.asarray(output), name=name, nominal_rate=rate, unit_arrival=unit
+    )
 
 
 def chat(n: int = 600, rate: float = 1.0, seed: int = 0, *, arrivals: str = "poisson") -> Workload:
@@ -119,8 +126,8 @@ def long_context(n: int = 600, rate: float = 1.0, seed: int = 0, *, arrivals: st
 def orca_paper(n: int = 600, rate: float = 1.0, seed: int = 0, *, arrivals: str = "poisson") -> Workload:
     """Return the workload of Orca's evaluation: prompt U(32, 512), output U(1, 128), ends included, Poisson.
 
-    Yu et al., OSDI 2022, section 6.2: lengths are uniform, and no request ends before its length. Arguments as for
-    `chat`.
+    Yu et al., OSDI 2022, section 6.2: lengths are uniform, and no request ends before its length. Arguments
+    as for `chat`.
     """
     n, rate = integer("n", n), positive("rate", rate)
     lengths, gaps = streams(seed)
@@ -130,8 +137,15 @@ def orca_paper(n: int = 600, rate: float = 1.0, seed: int = 0, *, arrivals: str 
     return assemble("orca_paper", rate, unit, prompt, output)
 
 
-def fixed(n: int = 600, rate: float = 1.0, prompt: int = 512, output: int = 128, seed: int = 0, *,
-          arrivals: str = "deterministic") -> Workload:
+def fixed(
+    n: int = 600,
+    rate: float = 1.0,
+    prompt: int = 512,
+    output: int = 128,
+    seed: int = 0,
+    *,
+    arrivals: str = "deterministic",
+) -> Workload:
     """Return `n` equal requests. With deterministic arrivals request i comes at i/rate seconds.
 
     Parameters
@@ -147,11 +161,14 @@ def fixed(n: int = 600, rate: float = 1.0, prompt: int = 512, output: int = 128,
     return assemble("fixed", rate, unit, np.full(n, prompt), np.full(n, output))
 
 
-def azure_conv(n: int = 600, rate: float = AZURE_CONV_RATE, seed: int = 0, *, arrivals: str = "poisson") -> Workload:
+def azure_conv(
+    n: int = 600, rate: float = AZURE_CONV_RATE, seed: int = 0, *, arrivals: str = "poisson"
+) -> Workload:
     """Return a model of Azure's conversation trace of 2023: its quantiles, log-linear in between.
 
-    Prompt and output are drawn independently, which the trace does not promise; use `from_file` on the trace itself
-    where that matters. The trace's gaps have a CV of 1.09, so Poisson is the default. Arguments as for `chat`.
+    Prompt and output are drawn independently, which the trace does not promise; use `from_file` on the trace
+    itself where that matters. The trace's gaps have a CV of 1.09, so Poisson is the default. Arguments as
+    for `chat`.
     """
     n, rate = integer("n", n), positive("rate", rate)
     lengths, gaps = streams(seed)
@@ -161,11 +178,13 @@ def azure_conv(n: int = 600, rate: float = AZURE_CONV_RATE, seed: int = 0, *, ar
     return assemble("azure_conv", rate, unit, prompt, output)
 
 
-def azure_code(n: int = 600, rate: float = AZURE_CODE_RATE, seed: int = 0, *, arrivals: str = "on_off:0.27:20") -> Workload:
+def azure_code(
+    n: int = 600, rate: float = AZURE_CODE_RATE, seed: int = 0, *, arrivals: str = "on_off:0.27:20"
+) -> Workload:
     """Return a model of Azure's code trace of 2023: its quantiles, log-linear in between, and bursts.
 
-    In the trace 73 % of the seconds are empty, so the default source is on for 27 % of the time; that is milder than
-    the trace, whose gaps have a CV of 13.2. Arguments as for `chat`.
+    In the trace 73 % of the seconds are empty, so the default source is on for 27 % of the time; that is
+    milder than the trace, whose gaps have a CV of 13.2. Arguments as for `chat`.
     """
     n, rate = integer("n", n), positive("rate", rate)
     lengths, gaps = streams(seed)
@@ -175,9 +194,15 @@ def azure_code(n: int = 600, rate: float = AZURE_CODE_RATE, seed: int = 0, *, ar
     return assemble("azure_code", rate, unit, prompt, output)
 
 
-def from_arrays(arrival: ArrayLike, prompt: ArrayLike, output: ArrayLike, max_tokens: ArrayLike | None = None,
-                tenant: ArrayLike | None = None, deadline: ArrayLike | None = None,
-                name: str = "workload") -> Workload:
+def from_arrays(
+    arrival: ArrayLike,
+    prompt: ArrayLike,
+    output: ArrayLike,
+    max_tokens: ArrayLike | None = None,
+    tenant: ArrayLike | None = None,
+    deadline: ArrayLike | None = None,
+    name: str = "workload",
+) -> Workload:
     """Return a workload of given requests.
 
     Parameters
@@ -197,10 +222,14 @@ def from_arrays(arrival: ArrayLike, prompt: ArrayLike, output: ArrayLike, max_to
     """
     n = np.size(arrival)
 
-    def column(values: ArrayLike | None):
+    def column(values: ArrayLike | None) -> np.ndarray | None:
         return None if values is None else np.full(n, values) if np.ndim(values) == 0 else np.asarray(values)
 
     prompts, outputs = column(prompt), column(output)
     if prompts is None or outputs is None:
-        raise ValueError(f"{'prompt' if prompts is None else 'output'} = None: one length a request is needed")
-    return Workload(np.asarray(arrival), prompts, outputs, column(max_tokens), column(tenant), column(deadline), name)
+        raise ValueError(
+            f"{'prompt' if prompts is None else 'output'} = None: one length a request is needed"
+        )
+    return Workload(
+        np.asarray(arrival), prompts, outputs, column(max_tokens), column(tenant), column(deadline), name
+    )
