@@ -37,18 +37,31 @@ class Source:
     rows: int
 
 
-AZURE =
-"https://raw.githubusercontent.com/Azure/AzurePublicDataset/790921015d50dd6aae7f7e47f39ba0e235ad6b08/data/"
+COMMIT = "790921015d50dd6aae7f7e47f39ba0e235ad6b08"
+AZURE = f"https://raw.githubusercontent.com/Azure/AzurePublicDataset/{COMMIT}/data/"
 SOURCES = {
-    "azure_conv": Source(AZURE + "AzureLLMInferenceTrace_conv.csv",
-                         "2f1e5b666d4e3055fdbba98598ce2ec307767b9064e03e2fa46676dbcc7d0bf8", "CC-BY-4.0", 19_366),
-    "azure_code": Source(AZURE + "AzureLLMInferenceTrace_code.csv",
-                         "54e9a6d2a4bd06ba1e060304b900abbc74cbea53de96506e60fe5bb4f2277fb6", "CC-BY-4.0", 8_819),
+    "azure_conv": Source(
+        AZURE + "AzureLLMInferenceTrace_conv.csv",
+        "2f1e5b666d4e3055fdbba98598ce2ec307767b9064e03e2fa46676dbcc7d0bf8",
+        "CC-BY-4.0",
+        19_366,
+    ),
+    "azure_code": Source(
+        AZURE + "AzureLLMInferenceTrace_code.csv",
+        "54e9a6d2a4bd06ba1e060304b900abbc74cbea53de96506e60fe5bb4f2277fb6",
+        "CC-BY-4.0",
+        8_819,
+    ),
 }
 
 
-def download(name: str, folder: str | Path, *, source: Source | None = None,
-             opener: Callable[[str], BinaryIO] = urllib.request.urlopen) -> Path:
+def download(
+    name: str,
+    folder: str | Path,
+    *,
+    source: Source | None = None,
+    opener: Callable[[str], BinaryIO] = urllib.request.urlopen,
+) -> Path:
     """Fetch a published trace, check its digest, and return the path of the file.
 
     A file that is there already with the right digest is not fetched again. A file whose digest is wrong is
@@ -85,7 +98,7 @@ def download(name: str, folder: str | Path, *, source: Source | None = None,
             shutil.copyfileobj(stream, file)
         found = digest(part)
         if found != chosen.sha256:
-            raise ValueError(f"{name}: the file from {chosen.url} has sha256 {found}, expected {chosen.sha256}")
+            raise ValueError(f"{name}: {chosen.url} gave sha256 {found}, expected {chosen.sha256}")
         part.replace(target)
     finally:
         part.unlink(missing_ok=True)

@@ -203,7 +203,7 @@ class Workload:
             )
 
     def to_frame(self) -> pd.DataFrame:
-        """Return a table, a row a request: arrival (s), prompt, output (tokens), and the optional columns present."""
+        """Return a table, a row a request: arrival (s), prompt, output (tokens), optional columns if present."""
         columns = {
             key: getattr(self, key)
             for key in ("arrival", "prompt", "output", "max_tokens", "tenant", "deadline")
