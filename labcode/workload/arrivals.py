@@ -20,7 +20,7 @@ def unit_arrivals(process: str, n: int, rng: np.random.Generator) -> FloatArray:
     Parameters
     ----------
     process : str
-        "poisson": exponential gaps. "gamma:0.5" or "gamma": gamma gaps with burstiness 1/CV^2 = 0.5 (default);
+        "poisson": exponential gaps. "gamma:0.5" or "gamma": gamma gaps with burstiness 1/CV^2 = 0.5;
         1 is Poisson, smaller is burstier. "on_off:0.2:50" or "on_off": Poisson bursts; the source is on for
         a share 0.2 of the time and a burst holds 50 requests on average (the defaults). "deterministic": a
         request every second, the first at time 0.

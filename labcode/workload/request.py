@@ -203,7 +203,7 @@ class Workload:
             )
 
     def to_frame(self) -> pd.DataFrame:
-        """Return a table, a row a request: arrival (s), prompt, output (tokens), optional columns if present."""
+        """Return a table, a row a request: arrival (s), prompt, output (tokens), and what else is set."""
         columns = {
             key: getattr(self, key)
             for key in ("arrival", "prompt", "output", "max_tokens", "tenant", "deadline")
