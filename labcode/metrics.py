@@ -1,0 +1,230 @@
+"""Everything reported about a run, from its two flat tables.  Also for logs of a reader's own server.
+
+Two rules hold throughout.  A statistic of nothing is NaN ("no data"), never zero.  And every share names its
+denominator: requests that were refused or failed stay in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from labcode.checks import positive
+
+
+@dataclass(frozen=True)
+class SLO:
+    """A service level objective: upper limits in seconds, each optional.
+
+    Attributes
+    ----------
+    ttft : float or None
+        Time to first token, from arrival: queueing included.
+    tpot : float or None
+        Mean time per output token after the first.  Requests with one output token have none and meet it.
+    itl : float or None
+        Largest inter-token latency of the request.
+    e2e : float or None
+        Time from arrival to the end.
+    """
+
+    ttft: float | None = 1.0
+    tpot: float | None = 0.05
+    itl: float | None = None
+    e2e: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("ttft", "tpot", "itl", "e2e"):
+            if getattr(self, name) is not None:
+                positive(f"SLO.{name}", getattr(self, name))
+
+    def met(self, requests: pd.DataFrame) -> NDArray[np.bool_]:
+        """Return for each row of `requests` (columns ``outcome``, ``ttft``, ``tpot`` ...) whether it kept every limit.
+
+        A request that did not finish has not kept it.
+        """
+        good = (requests["outcome"] == "finished").to_numpy().copy()
+        if self.ttft is not None:
+            good &= (requests["ttft"] <= self.ttft).to_numpy()
+        for limit, column in ((self.tpot, "tpot"), (self.itl, "itl_max")):
+            if limit is not None:
+                # No value means one output token: there is nothing between tokens that could be late.
+                good &= ~(requests[column] > limit).to_numpy()
+        if self.e2e is not None:
+            good &= (requests["finished"] - requests["arrival"] <= self.e2e).to_numpy()
+        return good
+
+
+def weighted_percentile(values: ArrayLike, weights: ArrayLike | None, q: float) -> float:
+    """Return the smallest value below or at which at least `q` percent of the weight lies; NaN if there is none.
+
+    Parameters
+    ----------
+    values : array_like, shape (n,)
+        NaN entries are left out.
+    weights : array_like, shape (n,), or None
+        Non-negative; None weighs all the same.
+    q : float
+        Percent, in [0, 100].
+    """
+    if not 0 <= q <= 100:
+        raise ValueError(f"q = {q!r}: a percentile must lie in [0, 100]")
+    values = np.asarray(values, dtype=float)
+    weights = np.ones_like(values) if weights is None else np.asarray(weights, dtype=float)
+    kept = ~np.isnan(values) & (weights > 0)
+    values, weights = values[kept], weights[kept]
+    if not len(values):
+        return float("nan")
+    order = np.argsort(values, kind="stable")
+    cumulative = np.cumsum(weights[order])
+    # The tolerance keeps 0.1 + 0.2 from stepping over an exact share.
+    index = np.searchsorted(cumulative, q / 100 * cumulative[-1] * (1 - 1e-12))
+    return float(values[order][min(int(index), len(values) - 1)])
+
+
+def percentile(values: ArrayLike, q: float) -> float:
+    """Return the q-th percentile over requests (every value weighs the same); NaN if there is no value."""
+    return weighted_percentile(values, None, q)
+
+
+def mean(values: ArrayLike, weights: ArrayLike | None = None) -> float:
+    """Return the (weighted) mean without NaN entries; NaN if there is none."""
+    values = np.asarray(values, dtype=float)
+    weights = np.ones_like(values) if weights is None else np.asarray(weights, dtype=float)
+    kept = ~np.isnan(values) & (weights > 0)
+    if not kept.any():
+        return float("nan")
+    return float(np.average(values[kept], weights=weights[kept]))
+
+
+#: What `summarise` reports: key -> (unit, over what).
+MEANING: dict[str, tuple[str, str]] = {
+    "submitted": ("requests", "all that arrived"),
+    "finished": ("requests", "got all their tokens"),
+    "refused": ("requests", "never admitted"),
+    "cancelled": ("requests", "withdrawn by the client"),
+    "timed_out": ("requests", "ran past their deadline"),
+    "unfinished": ("requests", "still there when the run was cut off"),
+    "duration_s": ("s", "first arrival to last token"),
+    "submitted_per_s": ("requests/s", "submitted / duration"),
+    "finished_per_s": ("requests/s", "finished / duration"),
+    "goodput_per_s": ("requests/s", "finished within the SLO / duration"),
+    "slo_of_submitted": ("share", "within the SLO / submitted"),
+    "slo_of_finished": ("share", "within the SLO / finished"),
+    "prompt_tokens_per_s": ("tokens/s", "prompt tokens of finished requests / duration"),
+    "output_tokens_per_s": ("tokens/s", "output tokens of finished requests / duration"),
+    "ttft_mean_s": ("s", "requests with a first token"),
+    "ttft_p50_s": ("s", "requests with a first token"),
+    "ttft_p90_s": ("s", "requests with a first token"),
+    "ttft_p99_s": ("s", "requests with a first token"),
+    "ttft_max_s": ("s", "requests with a first token"),
+    "tpot_mean_s": ("s", "finished requests with two output tokens or more"),
+    "tpot_p50_s": ("s", "finished requests with two output tokens or more"),
+    "tpot_p99_s": ("s", "finished requests with two output tokens or more"),
+    "e2e_p50_s": ("s", "finished requests"),
+    "e2e_p99_s": ("s", "finished requests"),
+    "waited_mean_s": ("s", "admitted requests, arrival to seat"),
+    "itl_mean_s": ("s", "tokens after a request's first"),
+    "itl_p50_s": ("s", "tokens after a request's first"),
+    "itl_p99_s": ("s", "tokens after a request's first"),
+    "itl_max_s": ("s", "tokens after a request's first"),
+}
+
+
+class Summary(dict[str, float]):
+    """A flat mapping of key to number; `table` adds to each its unit and what it is taken over."""
+
+    def table(self) -> pd.DataFrame:
+        """Return a table, a row a key: value, unit, over."""
+        rows = [(key, value, *self.meaning(key)) for key, value in self.items()]
+        return pd.DataFrame(rows, columns=["key", "value", "unit", "over"]).set_index("key")
+
+    def meaning(self, key: str) -> tuple[str, str]:
+        """Return unit and denominator of a key."""
+        return MEANING.get(key, ENGINE_MEANING.get(key, ("", "")))
+
+
+ENGINE_MEANING: dict[str, tuple[str, str]] = {
+    "mean_batch": ("sequences", "decoding and prefilling, over busy time"),
+    "most_running": ("sequences", "largest number in one step"),
+    "steps": ("steps", "all"),
+    "busy_s": ("s", "time in which the engine worked"),
+    "busy_of_duration": ("share", "busy / duration"),
+    "steady_tokens_per_s": ("tokens/s", "until the last request starts to produce"),
+    "kv_reserved_of_pool": ("share", "tokens taken / pool, over busy time"),
+    "kv_used_of_pool": ("share", "tokens written / pool, over busy time"),
+    "preemptions": ("events", "all requests"),
+    "recomputed_tokens": ("tokens", "all requests"),
+}
+
+
+def summarise(
+    requests: pd.DataFrame,
+    itl_values: ArrayLike = (),
+    itl_weights: ArrayLike | None = None,
+    slo: SLO | None = None,
+    duration: float | None = None,
+) -> Summary:
+    """Return the summary of a table of requests.
+
+    Parameters
+    ----------
+    requests : DataFrame
+        Columns ``arrival, first_token, finished`` (s), ``prompt_tokens, output_tokens``, ``outcome``, ``ttft``,
+        ``tpot``, ``itl_max``, ``waited`` (s; NaN where there is none).
+    itl_values, itl_weights : array_like
+        Token-level inter-token latencies (s) and how many tokens had each.
+    slo : SLO, optional
+        Without one the keys about it are NaN.
+    duration : float, optional
+        Seconds that rates are taken over; by default from the first arrival to the last finish.
+    """
+    done = requests[requests["outcome"] == "finished"]
+    if duration is None:
+        ends = requests[["finished", "first_token"]].max(axis=None)
+        duration = float(ends - requests["arrival"].min())
+    if not duration > 0:
+        duration = float("nan")
+    good = float(slo.met(requests).sum()) if slo is not None else float("nan")
+    counts = requests["outcome"].value_counts()
+    summary = Summary(submitted=float(len(requests)))
+    for outcome in ("finished", "refused", "cancelled", "timed_out", "unfinished"):
+        summary[outcome] = float(counts.get(outcome, 0))
+    summary["duration_s"] = duration
+    summary["submitted_per_s"] = len(requests) / duration
+    summary["finished_per_s"] = len(done) / duration
+    summary["goodput_per_s"] = good / duration
+    summary["slo_of_submitted"] = good / len(requests)
+    summary["slo_of_finished"] = good / len(done) if len(done) else float("nan")
+    summary["prompt_tokens_per_s"] = float(done["prompt_tokens"].sum()) / duration
+    summary["output_tokens_per_s"] = float(done["output_tokens"].sum()) / duration
+    ttft, tpot, e2e = requests["ttft"], done["tpot"], done["finished"] - done["arrival"]
+    summary["ttft_mean_s"] = mean(ttft)
+    for q in (50, 90, 99):
+        summary[f"ttft_p{q}_s"] = percentile(ttft, q)
+    summary["ttft_max_s"] = percentile(ttft, 100)
+    summary["tpot_mean_s"] = mean(tpot)
+    for name, values, qs in (("tpot", tpot, (50, 99)), ("e2e", e2e, (50, 99))):
+        for q in qs:
+            summary[f"{name}_p{q}_s"] = percentile(values, q)
+    summary["waited_mean_s"] = mean(requests["waited"])
+    summary["itl_mean_s"] = mean(itl_values, itl_weights)
+    for q in (50, 99):
+        summary[f"itl_p{q}_s"] = weighted_percentile(itl_values, itl_weights, q)
+    summary["itl_max_s"] = weighted_percentile(itl_values, itl_weights, 100)
+    return summary
+
+
+def steady_throughput(ends: ArrayLike, tokens: ArrayLike, until: float, start: float = 0.0) -> float:
+    """Return tokens per second between `start` and `until`, from the ends (s) of steps and the tokens of each."""
+    ends, tokens = np.asarray(ends, dtype=float), np.asarray(tokens, dtype=float)
+    return float(tokens[ends <= until].sum() / (until - start)) if until > start else float("nan")
+
+
+def named(mapping: Mapping[str, float], digits: int = 4) -> dict[str, str]:
+    """Return the values as text for display, "no data" where there is none."""
+    return {key: "no data" if np.isnan(value) else f"{value:.{digits}g}" for key, value in mapping.items()}

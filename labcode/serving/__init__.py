@@ -1,0 +1,1 @@
+"""The scheduler: engines, memory policies, orders, and the record of what they did."""
