@@ -43,7 +43,7 @@ class GPUSpec:
     bandwidth: float
     memory: float
     source: str = ""
-    compute_efficiency: float = 0.62
+    compute_efficiency: float = 0.60
     bandwidth_efficiency: float = 0.80
     usable: float = 0.90
 

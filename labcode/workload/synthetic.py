@@ -14,14 +14,14 @@ from numpy.typing import ArrayLike
 
 from labcode.checks import integer, positive
 from labcode.workload.arrivals import unit_arrivals
-from labcode.workload.request import FloatArray, IntArray, Workload
+from labcode.workload.request import FloatArray, IntArray, Workload, stretched
 
 # The lecture does not publish its generator; these four were fitted to its figures (mean of the unclipped
 # distribution in tokens, sigma of the logarithm).
-PROMPT_MEAN = 415.0
+PROMPT_MEAN = 430.0
 PROMPT_SIGMA = 0.85
-OUTPUT_MEAN = 285.0
-OUTPUT_SIGMA = 0.72
+OUTPUT_MEAN = 290.0
+OUTPUT_SIGMA = 0.74
 LONGEST = 4096  # both lengths are clipped to [1, LONGEST]
 
 LONG_PROMPT_MEAN = 2048.0
@@ -75,9 +75,7 @@ def quantile_tokens(
 
 def assemble(name: str, rate: float, unit: FloatArray, prompt: ArrayLike, output: ArrayLike) -> Workload:
     """Return the workload of unit-rate arrivals at `rate` requests/s."""
-    arrival = unit / rate
-    if not np.isfinite(arrival[-1]):
-        raise ValueError(f"rate = {rate!r}: too small, arrival times overflow")
+    arrival = stretched(unit, rate)
     return Workload(
         arrival, np.asarray(prompt), np.asarray(output), name=name, nominal_rate=rate, unit_arrival=unit
     )
