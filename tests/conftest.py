@@ -10,7 +10,7 @@ import pytest
 
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
-    """Folder of published traces and measurements that the project does not ship; skips where it is not there."""
+    """Folder of published traces and measurements, which the project does not ship; skips without it."""
     given = os.environ.get("LABCODE_SHARED_DATA")
     folder = Path(given) if given else Path(__file__).resolve().parents[2] / "shared" / "data"
     if not folder.is_dir():

@@ -169,9 +169,7 @@ class Workload:
                     f"rate = {rate!r}: cannot rescale {self.name!r}, whose own rate is {self.rate}"
                 )
             unit = self.arrival * self.rate
-        arrival = unit / rate
-        if not np.isfinite(arrival[-1]):
-            raise ValueError(f"rate = {rate!r}: too small, arrival times overflow")
+        arrival = stretched(unit, rate)
         deadline = None if self.deadline is None else arrival + (self.deadline - self.arrival)
         return replace(self, arrival=arrival, deadline=deadline, nominal_rate=rate, unit_arrival=unit)
 
@@ -210,6 +208,15 @@ class Workload:
         }
         frame = pd.DataFrame({key: column for key, column in columns.items() if column is not None})
         return frame.rename_axis("id")
+
+
+def stretched(unit: FloatArray, rate: float) -> FloatArray:
+    """Return unit-rate arrival times at `rate` requests/s; raise a `ValueError` if they overflow."""
+    with np.errstate(over="ignore"):
+        arrival = unit / rate
+    if not np.isfinite(arrival[-1]):
+        raise ValueError(f"rate = {rate!r}: too small, arrival times overflow")
+    return arrival
 
 
 def refuse_rows(name: str, values: np.ndarray, bad: NDArray[np.bool_], allowed: str) -> None:

@@ -1,0 +1,167 @@
+"""Readers of published traces, on small files and on the real ones where they are present."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from labcode import workload
+
+AZURE = """TIMESTAMP,ContextTokens,GeneratedTokens
+2023-11-16 18:15:46.6805900,374,44
+2023-11-16 18:15:50.9951690,396,109
+2023-11-16 18:16:46.6805900,8,1
+"""
+MOONCAKE = [
+    {"timestamp": 0, "input_length": 6758, "output_length": 500, "hash_ids": [0, 1]},
+    {"timestamp": 3000, "input_length": 7, "output_length": 1, "hash_ids": []},
+]
+PLAIN = "arrival_s,prompt_tokens,output_tokens\n0.5,10,3\n0.75,20,1\n"
+
+
+def read(tmp_path, text, name="trace.csv", **options):
+    path = tmp_path / name
+    path.write_text(text, encoding="utf-8")
+    return workload.from_file(path, **options)
+
+
+def test_azure_counts_from_its_first_row(tmp_path):
+    load = read(tmp_path, AZURE)
+    assert load.arrival == pytest.approx([0, 4.314579, 60.0], abs=1e-9)
+    assert load.prompt.tolist() == [374, 396, 8] and load.output.tolist() == [44, 109, 1]
+    assert load.name == "trace"
+
+
+def test_mooncake_json_lines_and_csv_are_the_same(tmp_path):
+    lines = read(tmp_path, "\n".join(map(json.dumps, MOONCAKE)) + "\n", "m.jsonl")
+    frame = pd.DataFrame(MOONCAKE)
+    table = read(tmp_path, frame.to_csv(index=False), "m.csv")
+    for load in (lines, table):
+        assert load.arrival.tolist() == [0, 3] and load.prompt.tolist() == [6758, 7]
+        assert load.output.tolist() == [500, 1]
+
+
+def test_plain_with_optional_columns_in_any_order(tmp_path):
+    header = "tenant,deadline_s,max_tokens,output_tokens,prompt_tokens,arrival_s,other\n"
+    text = header + "a,,4,3,10,0.5,x\nb,2.5,5,1,20,0.75,y\n"
+    load = read(tmp_path, text)
+    first, second = load.requests()
+    assert (first.tenant, first.deadline, first.max_tokens, first.output) == ("a", None, 4, 3)
+    assert (second.tenant, second.deadline, second.prompt) == ("b", 2.5, 20)
+
+
+def test_byte_order_mark_windows_lines_and_blank_lines_are_read(tmp_path):
+    load = read(tmp_path, "\ufeff" + PLAIN.replace("\n", "\r\n") + "\r\n\r\n")
+    assert load.arrival.tolist() == [0.5, 0.75]
+
+
+@given(data=st.data())
+@settings(deadline=None, max_examples=30)
+def test_what_is_written_is_read_back(tmp_path_factory, data):
+    n = data.draw(st.integers(1, 20))
+    lengths = st.lists(st.integers(1, 10**6), min_size=n, max_size=n)
+    times = sorted(data.draw(st.lists(st.floats(0, 1e5), min_size=n, max_size=n)))
+    load = workload.from_arrays(times, data.draw(lengths), data.draw(lengths))
+    frame = load.to_frame().rename(
+        columns={"arrival": "arrival_s", "prompt": "prompt_tokens", "output": "output_tokens"}
+    )
+    path = tmp_path_factory.mktemp("trace") / "plain.csv"
+    frame.to_csv(path, index=False)
+    back = workload.from_file(path)
+    np.testing.assert_array_equal(back.arrival, load.arrival)
+    np.testing.assert_array_equal(back.prompt, load.prompt)
+    np.testing.assert_array_equal(back.output, load.output)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "the file is empty"),
+        ("  \n\n", "the file is empty"),
+        ("arrival_s,prompt_tokens,output_tokens\n", "no requests"),
+        ("a,b,c\n1,2,3\n", "unknown format.*azure: TIMESTAMP.*plain: arrival_s"),
+        ("arrival_s,prompt_tokens\n1,2\n", "column output_tokens missing"),
+        ("TIMESTAMP,ContextTokens\n1,2\n", "column GeneratedTokens missing"),
+        ("arrival_s,arrival_s,output_tokens\n1,2,3\n", "arrival_s appears twice"),
+        (PLAIN + "1,2\n", "line 4: 2 fields, the header has 3"),
+        (PLAIN + "1,2,3,4\n", "line 4: 4 fields"),
+        (PLAIN + "1,x,3\n", "line 4: prompt_tokens = x: a number"),
+        (PLAIN + "1,,3\n", "line 4: prompt_tokens = : a number"),
+        (PLAIN + "1,nan,3\n", "line 4: prompt_tokens = nan"),
+        (PLAIN + "1,2.5,3\n", r"line 4: prompt_tokens = 2\.5: a whole number"),
+        (PLAIN + "1,0,3\n", "line 4: prompt_tokens = 0: must be at least 1"),
+        (PLAIN + "\n1,2,0\n", "line 5: output_tokens = 0"),
+        (PLAIN + "0.1,2,3\n", r"line 4: arrival_s = 0\.1: earlier"),
+        (PLAIN + "inf,2,3\n", "line 4: arrival_s = inf"),
+        ("arrival_s,prompt_tokens,output_tokens\n-1,2,3\n", "line 2: arrival_s = -1: must not be negative"),
+        (AZURE + "yesterday,2,3\n", "line 5: TIMESTAMP = yesterday: a date"),
+        (AZURE + "2023-11-15 00:00:00,2,3\n", "line 5: TIMESTAMP = 2023-11-15 00:00:00: earlier"),
+        (AZURE + "NaT,2,3\n", "line 5: TIMESTAMP = NaT"),
+        ('{"timestamp": 0, "input_length": 1}\n', "line 1: output_length missing"),
+        ('{"timestamp": 0, "input_length": 1, "output_length": null}\n', "line 1: output_length = None"),
+        ('{"timestamp": 0}{\n', "line 1: not JSON"),
+        ('{"timestamp": 0, "input_length": 1, "output_length": 1}\n[1]\n', "line 2: a JSON object is needed"),
+    ],
+)
+def test_bad_files_are_named_by_line(tmp_path, text, said):
+    with pytest.raises(ValueError, match=said):
+        read(tmp_path, text)
+
+
+def test_a_binary_file_is_not_a_trace(tmp_path):
+    path = tmp_path / "trace.csv"
+    path.write_bytes(b"\xff\xfe\x00\x01")
+    with pytest.raises(ValueError, match="not text in UTF-8"):
+        workload.from_file(path)
+
+
+def test_format_can_be_asked_for(tmp_path):
+    with pytest.raises(ValueError, match="column TIMESTAMP"):
+        read(tmp_path, PLAIN, format="azure")
+    with pytest.raises(ValueError, match="known are azure, mooncake, plain"):
+        read(tmp_path, PLAIN, format="vllm")
+    with pytest.raises(ValueError, match="JSON lines"):
+        read(tmp_path, json.dumps(MOONCAKE[0]), format="azure")
+
+
+def test_a_missing_file_is_said_to_be_missing(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        workload.from_file(tmp_path / "none.csv")
+
+
+def test_azure_conversation_trace(shared_data):
+    load = workload.from_file(shared_data / "AzureLLMInferenceTrace_conv_first5000.csv")
+    assert len(load) == 5000
+    assert (load.arrival[0], load.prompt[0], load.output[0]) == (0, 374, 44)
+    assert load.arrival[1] == pytest.approx(4.314579)
+
+
+def test_azure_code_trace_is_bursty(shared_data):
+    load = workload.from_file(shared_data / "AzureLLMInferenceTrace_code_first5000.csv")
+    gaps = np.diff(load.arrival)
+    assert len(load) == 5000 and gaps.std() / gaps.mean() > 5
+
+
+def test_mooncake_trace_in_both_forms(shared_data, tmp_path):
+    path = shared_data / "Mooncake_conversation_first5000.csv"
+    table = workload.from_file(path)
+    assert len(table) == 5000 and (table.prompt[0], table.output[0]) == (6758, 500)
+    assert set(np.round(np.diff(table.arrival), 3)) >= {0.0, 3.0}
+    frame = pd.read_csv(path)
+    frame["hash_ids"] = frame["hash_ids"].map(json.loads)
+    frame.to_json(tmp_path / "m.jsonl", orient="records", lines=True)
+    lines = workload.from_file(tmp_path / "m.jsonl")
+    np.testing.assert_array_equal(lines.arrival, table.arrival)
+    np.testing.assert_array_equal(lines.output, table.output)
+
+
+def test_vidur_traces_differ_in_their_rate_only(shared_data):
+    slow = workload.from_file(shared_data / "vidur_trace_uniform_qps2.csv")
+    fast = workload.from_file(shared_data / "vidur_trace_uniform_qps8.csv")
+    np.testing.assert_array_equal(slow.prompt, fast.prompt)
+    np.testing.assert_allclose(slow.at_rate(fast.rate).arrival, fast.arrival, rtol=1e-3)
