@@ -1,0 +1,66 @@
+# The commands of this project. `make help` lists them.
+PYTHON ?= python3
+VENV := .venv
+PY := $(VENV)/bin/python
+READY := $(VENV)/.ready
+
+SERVE ?= 1
+PORT ?= 8000
+WORKERS ?= 2
+PYTEST_ARGS ?=
+
+# Two notebooks run at a time; numpy's own threads would only fight over the same cores.
+export OMP_NUM_THREADS ?= 1
+export OPENBLAS_NUM_THREADS ?= 1
+export PYTHONUNBUFFERED := 1
+
+.DEFAULT_GOAL := help
+.PHONY: help env book lab test test-quick test-peers check bench lock screenshot clean
+
+help:           ## list the commands
+	@grep -hE '^[a-z-]+:.*##' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:[^#]*##/:/' | awk -F: '{printf "  make %-12s %s\n", $$1, $$2}'
+
+env: $(READY)   ## make .venv from the lock
+
+$(READY): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "Python 3.11 or newer is needed, $(PYTHON) is `$(PYTHON) -V 2>&1`. Try: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
+	@test -x $(PY) || $(PYTHON) -m venv $(VENV) || \
+	  { echo "$(PYTHON) -m venv failed. On Debian and Ubuntu: apt-get install python3-venv"; rm -rf $(VENV); exit 1; }
+	@echo "[env] installing the locked packages into $(VENV); a minute or two"
+	@$(PY) -m pip install --disable-pip-version-check --no-deps --progress-bar off -r requirements.lock | sed -n 's/^Collecting /[env]   /p'
+	@$(PY) -m pip install --disable-pip-version-check --no-deps --no-build-isolation --quiet -e .
+	@touch $(READY)
+	@echo "[env] ready"
+
+book: env       ## build the executed book and serve it; SERVE=0 only builds; PORT=8000
+	@$(PY) -m tools.book --workers $(WORKERS) $(if $(filter 0,$(SERVE)),,--serve --port $(PORT))
+
+lab: env        ## open JupyterLab on the chapters
+	@$(PY) -m jupyter lab --ServerApp.root_dir=book
+
+check: env      ## ruff and mypy
+	@$(PY) -m ruff check .
+	@$(PY) -m mypy
+
+test: env check ## every check and test; builds the book first
+	@$(PY) -m pytest --benchmark-skip $(PYTEST_ARGS)
+
+test-quick: env ## tests that need neither a browser nor patience (under a minute)
+	@$(PY) -m pytest -q -m "not slow and not browser and not peers and not benchmark" --benchmark-skip $(PYTEST_ARGS)
+
+test-peers: env ## live comparisons with peer libraries
+	@$(PY) -m pytest -m peers $(PYTEST_ARGS)
+
+bench: env      ## speeds, with pytest-benchmark
+	@$(PY) -m pytest benchmarks --benchmark-only $(PYTEST_ARGS)
+
+lock: env       ## renew requirements.lock, then environment.yml
+	@$(PY) -m pip install --quiet uv
+	@$(PY) -m tools.lock
+
+screenshot: env ## renew the picture in README.md
+	@$(PY) -m tools.screenshot
+
+clean:          ## remove everything that was built, except .venv
+	rm -rf _build .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks

@@ -1,0 +1,93 @@
+"""Build the book: gather assets, compute the labs, run the notebooks, write the pages, look at the result.
+
+``python -m tools.book`` from the root of the project, or ``make book``, which makes the environment first.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from tools.execute import run_all
+from tools.fingerprint import cache_path
+from tools.pages import problems, toc_files
+from tools.serve import serve
+from tools.vendor import gather
+
+ROOT = Path(__file__).resolve().parent.parent
+BUILD = ROOT / "_build"
+HTML = BUILD / "html"
+
+
+def notebooks() -> list[Path]:
+    """Return the notebooks of _toc.yml in reading order."""
+    paths = (ROOT / f"{name}.ipynb" for name in toc_files(ROOT))
+    return [path for path in paths if path.is_file()]
+
+
+def build_labs(workers: int) -> bool:
+    """Compute the data files of the labs that changed; return whether that went well."""
+    if importlib.util.find_spec("labcode.labs") is None or importlib.util.find_spec("labcode.labs.build") is None:
+        return True
+    out = BUILD / "assets" / "labs"
+    command = [sys.executable, "-m", "labcode.labs.build", str(out), "--workers", str(workers)]
+    return subprocess.run(command, cwd=ROOT).returncode == 0
+
+
+def build_pages(everything: bool) -> bool:
+    """Call jupyter-book with warnings as errors; return whether that went well."""
+    call = "from jupyter_book.cli.main import main; main()"    # the package has no __main__
+    command = [sys.executable, "-c", call, "build", ".", "-W", "-n", "--keep-going", "--quiet"]
+    return subprocess.run([*command, *(["--all"] if everything else [])], cwd=ROOT).returncode == 0
+
+
+def build(workers: int, everything: bool = False) -> list[str]:
+    """Build the book; return a sentence for everything that went wrong."""
+    started = time.monotonic()
+
+    def step(text: str) -> None:
+        print(f"[book] {time.monotonic() - started:5.0f} s  {text}", flush=True)
+
+    step("browser code")
+    gather(BUILD / "assets")
+    step("labs: the states that the pages' sliders show")
+    if not build_labs(workers):
+        return ["a lab could not be computed; see above"]
+    step("notebooks")
+    failures = run_all(notebooks(), cache_path(ROOT), workers)
+    if failures:
+        return failures
+    step("pages; warnings are errors")
+    if not build_pages(everything):
+        return ["jupyter-book reported warnings or errors; see above"]
+    step("checks")
+    wrong = problems(ROOT, HTML)
+    if not wrong:
+        step(f"done: {len(toc_files(ROOT))} pages in {HTML.relative_to(ROOT)}")
+    return wrong
+
+
+def main() -> int:
+    """Run the command; return its exit status."""
+    parser = argparse.ArgumentParser(prog="python -m tools.book", description=__doc__)
+    parser.add_argument("--workers", type=int, default=2, help="notebooks that run at a time (2)")
+    parser.add_argument("--all", action="store_true", help="write every page anew, not only those that changed")
+    parser.add_argument("--serve", action="store_true", help="serve the result on 127.0.0.1")
+    parser.add_argument("--port", type=int, default=8000, help="port to serve on; another one if it is taken (8000)")
+    options = parser.parse_args()
+    wrong = build(max(1, options.workers), options.all)
+    for line in wrong:
+        print(f"[book] ERROR: {line}", file=sys.stderr, flush=True)
+    if wrong:
+        return 1
+    if options.serve:
+        serve(HTML, options.port)
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

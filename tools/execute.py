@@ -1,0 +1,87 @@
+"""Run the notebooks side by side into the cache that myst-nb reads, so that the build itself executes nothing.
+
+A notebook whose code cells are already in the cache of the present labcode is not run again.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Iterable
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from jupyter_cache import get_cache
+from jupyter_cache.base import CacheBundleIn
+from jupyter_cache.executors.utils import single_nb_execution
+
+KEEP = 3    # caches of former states of labcode that are kept, so that going back to one is quick
+
+
+def has_code(notebook: nbformat.NotebookNode) -> bool:
+    """Return whether there is anything to run."""
+    return any(cell.cell_type == "code" for cell in notebook.cells)
+
+
+def run_notebook(path: Path, timeout: float) -> tuple[Any, float, str]:
+    """Run one notebook in its own folder; return it with outputs, the seconds it took, and the traceback or ""."""
+    notebook = nbformat.read(path, as_version=4)
+    quiet = ["--IPKernelApp.log_level=40"]    # a kernel of our own on this machine need not warn of eavesdroppers
+    result = single_nb_execution(
+        notebook, cwd=str(path.parent), timeout=int(timeout), allow_errors=False, extra_arguments=quiet
+    )
+    return result.nb, result.time, result.exc_string or ""
+
+
+def waiting(paths: Iterable[Path], cache: Any) -> list[Path]:
+    """Return the notebooks that `cache` does not hold."""
+    found = []
+    for path in paths:
+        notebook = nbformat.read(path, as_version=4)
+        if not has_code(notebook):
+            continue
+        try:
+            cache.match_cache_notebook(notebook)
+        except KeyError:
+            found.append(path)
+    return found
+
+
+def prune(cache_folder: Path) -> None:
+    """Remove all but the newest `KEEP` caches beside `cache_folder`, which stays."""
+    others = sorted((p for p in cache_folder.parent.iterdir() if p != cache_folder), key=lambda p: p.stat().st_mtime)
+    for old in others[: max(0, len(others) - KEEP + 1)]:
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def run_all(paths: list[Path], cache_folder: Path, workers: int, timeout: float = 600) -> list[str]:
+    """Run what `cache_folder` lacks, with `workers` processes; print a line for each.
+
+    Returns
+    -------
+    list of str
+        A message with the traceback for each notebook that failed; empty if all went well.
+    """
+    cache_folder.mkdir(parents=True, exist_ok=True)
+    prune(cache_folder)
+    cache = get_cache(str(cache_folder))
+    todo = waiting(paths, cache)
+    print(f"[book] {len(paths)} notebooks, {len(todo)} to run, {workers} at a time", flush=True)
+    if not todo:
+        return []
+    failures, started = [], time.monotonic()
+    with ProcessPoolExecutor(max_workers=workers) as pool:
+        running = {pool.submit(run_notebook, path, timeout): path for path in todo}
+        for number, future in enumerate(as_completed(running), start=1):
+            path = running[future]
+            notebook, seconds, error = future.result()
+            print(f"[book]   {number}/{len(todo)} {path.name}: {'FAILED' if error else 'ran'} in {seconds:.1f} s", flush=True)
+            if error:
+                failures.append(f"{path}:\n{error}")
+            else:
+                bundle = CacheBundleIn(notebook, str(path), data={"execution_seconds": seconds})
+                cache.cache_notebook_bundle(bundle, check_validity=False, overwrite=True)
+    print(f"[book] notebooks: {time.monotonic() - started:.0f} s", flush=True)
+    return failures

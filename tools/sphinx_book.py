@@ -1,0 +1,51 @@
+"""Sphinx extension of this book: stale results are impossible, and no page asks for anything from outside.
+
+jupyter-book loads it through `local_extensions` in _config.yml, so the rules also hold when someone calls
+``jupyter-book build .`` instead of ``make book``.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from sphinx.application import Sphinx
+from sphinx.config import Config
+
+from tools.fingerprint import cache_path
+from tools.vendor import gather
+
+# jupyter-book always loads these; they put the addresses of public servers into pages, for functions the book does not use.
+UNWANTED = ("sphinx_thebe", "sphinx_comments")
+LAB_ASSETS = ("labs.css", "labs.js")
+
+
+def use_fresh_cache(app: Sphinx, config: Config) -> None:
+    """Point myst-nb at the cache for the present labcode; a changed path also makes Sphinx read every page again."""
+    config["nb_execution_cache_path"] = str(cache_path(Path(app.confdir)))
+
+
+def drop_unwanted(app: Sphinx, config: Config) -> None:
+    """Disconnect the extensions in `UNWANTED`."""
+    for name, listeners in app.events.listeners.items():
+        app.events.listeners[name] = [x for x in listeners if not (x.handler.__module__ or "").startswith(UNWANTED)]
+
+
+def add_lab_assets(app: Sphinx, config: Config) -> None:
+    """Add the labs' style and script where they exist."""
+    folder = Path(app.confdir) / "book" / "assets"
+    for name in LAB_ASSETS:
+        if (folder / name).exists():
+            if name.endswith(".css"):
+                app.add_css_file(name)
+            else:
+                app.add_js_file(name, loading_method="defer")
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Register the handlers; gather third-party browser code if that has not been done yet."""
+    gather(Path(app.confdir) / "_build" / "assets")
+    app.connect("config-inited", use_fresh_cache, priority=10)
+    app.connect("config-inited", drop_unwanted, priority=900)
+    app.connect("config-inited", add_lab_assets, priority=901)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
