@@ -11,7 +11,8 @@ from labcode.queueing.closed_forms import level, quantile_of_tail
 
 
 def union_bound(exceedances: Sequence[float]) -> float:
-    """Smallest share of requests that a sum of thresholds is sure to cover: 1 - sum of exceedances, at least 0.
+    """Smallest share of requests that a sum of thresholds is sure to cover: 1 - sum of exceedances, at
+    least 0.
 
     If stage k exceeds its threshold with probability at most exceedances[k], the total exceeds the sum of
     the thresholds only if some stage exceeds its own, hence with probability at most their sum (Boole).
@@ -25,7 +26,8 @@ def union_bound(exceedances: Sequence[float]) -> float:
 
 
 def stage_level(total_level: float, stages: int) -> float:
-    """Quantile level to take in each of `stages` so that the sum covers `total_level`: p99 of two needs p99.5."""
+    """Quantile level to take in each of `stages` so that the sum covers `total_level`: p99 of two needs
+    p99.5."""
     if not 0 < number("total_level", total_level) < 1:
         raise ValueError(f"total_level = {total_level!r}: must lie in (0, 1)")
     return float(1 - (1 - Fraction(str(total_level))) / integer("stages", stages))
@@ -44,7 +46,8 @@ def worst_case_pair(x99: float, y99: float, excess: float) -> list[tuple[float, 
 
 
 def quantile(law: Sequence[tuple[float, float]], q: float) -> float:
-    """Smallest value of a discrete law [(probability, value), ...] whose distribution function reaches `q`."""
+    """Smallest value of a discrete law [(probability, value), ...] whose distribution function reaches
+    `q`."""
     total, target = Fraction(0), Fraction(str(q))
     value = float("nan")
     for probability, value in sorted(law, key=lambda row: row[1]):

@@ -1,4 +1,5 @@
-"""The batch-service queue: a server that takes up to so many at once, for a time that grows with the batch."""
+"""The batch-service queue: a server that takes up to so many at once, for a time that grows with the
+batch."""
 
 from __future__ import annotations
 
@@ -37,7 +38,8 @@ def batch_capacity(fixed: float, per_input: float, max_batch: int) -> float:
 
 
 def batch_queue(arrival_rate: float, fixed: float, per_input: float, max_batch: int) -> BatchQueueResult:
-    """Solve the queue whose server takes min(waiting, max_batch) requests for fixed + per_input * batch seconds.
+    """Solve the queue whose server takes min(waiting, max_batch) requests for fixed + per_input * batch
+    seconds.
 
     Assumptions
     -----------
@@ -58,7 +60,7 @@ def batch_queue(arrival_rate: float, fixed: float, per_input: float, max_batch: 
     ------
     ValueError
         If a parameter is invalid, the rate reaches :func:`batch_capacity`, or comes so close to it that the
-        chain needs over 4096 states.
+        chain needs over 2048 states.
     """
     positive("arrival_rate", arrival_rate)
     capacity = batch_capacity(fixed, per_input, max_batch)
@@ -73,8 +75,10 @@ def batch_queue(arrival_rate: float, fixed: float, per_input: float, max_batch: 
         if pi[-1] < 1e-10:
             break
         states *= 2
-        if states > 4096:
-            raise ValueError(f"arrival_rate = {arrival_rate!r}: too close to the capacity {capacity:.6g}/s to solve")
+        if states > 2048:
+            raise ValueError(
+                f"arrival_rate = {arrival_rate!r}: too close to the capacity {capacity:.6g}/s to solve"
+            )
 
     service = time_of[batch]
     idle = np.where(np.arange(states) == 0, 1 / arrival_rate, 0.0)
@@ -96,7 +100,9 @@ def batch_queue(arrival_rate: float, fixed: float, per_input: float, max_batch: 
     )
 
 
-def _left_behind(arrival_rate: float, time_of: np.ndarray, max_batch: int, states: int) -> tuple[np.ndarray, np.ndarray]:
+def _left_behind(
+    arrival_rate: float, time_of: np.ndarray, max_batch: int, states: int
+) -> tuple[np.ndarray, np.ndarray]:
     """Stationary law of the number left behind, and the batch that starts from each number."""
     number = np.arange(states)
     batch = np.clip(number, 1, max_batch)

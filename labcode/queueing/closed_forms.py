@@ -121,7 +121,8 @@ class MM1(SteadyState):
         return math.exp(-(self.service_rate - self.arrival_rate) * non_negative("t", t))
 
     def quantile(self, q: float) -> float:
-        """Time (s) that a share `q` of the requests does not exceed: -log(1 - q) / (service_rate - arrival_rate)."""
+        """Time (s) that a share `q` of the requests does not exceed: -log(1 - q) / (service_rate -
+        arrival_rate)."""
         return -math.log1p(-level("q", q)) / (self.service_rate - self.arrival_rate)
 
     def wait_tail(self, t: float) -> float:
@@ -187,7 +188,8 @@ class MMc(SteadyState):
         return self.wait_probability * math.exp(-self._spare * non_negative("t", t))
 
     def tail(self, t: float) -> float:
-        """P(sojourn > t): service alone for those who do not wait, a sum of two exponentials for the others."""
+        """P(sojourn > t): service alone for those who do not wait, a sum of two exponentials for the
+        others."""
         non_negative("t", t)
         mu, spare, waits = self.service_rate, self._spare, self.wait_probability
         alone = math.exp(-mu * t)
@@ -300,7 +302,7 @@ class MD1(SteadyState):
     def wait_tail(self, t: float) -> float:
         """P(wait > t)."""
         non_negative("t", t)
-        k = int(math.floor(t / self.service_time)) + 1
+        k = math.floor(t / self.service_time) + 1
         in_queue = np.cumsum(self.state_probabilities(k + 1))[1:]  # P(at most m waiting), m = 0 ... k - 1
         remaining = self.arrival_rate * (k * self.service_time - t)
         return max(0.0, 1 - float(poisson.pmf(np.arange(k), remaining) @ in_queue[::-1]))

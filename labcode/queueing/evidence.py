@@ -18,7 +18,12 @@ from labcode.queueing.little import little
 def little_by_hand() -> dict[str, float]:
     """C06: residences [0, 2) and [1, 3) on [0, 3]; area, mean number, rate (1/s), mean time (s)."""
     seen = little([0, 1], [2, 3], (0, 3))
-    return {"area": seen.area, "mean_number": seen.mean_number, "rate": seen.rate, "mean_time": seen.mean_time}
+    return {
+        "area": seen.area,
+        "mean_number": seen.mean_number,
+        "rate": seen.rate,
+        "mean_time": seen.mean_time,
+    }
 
 
 def mm1_tails() -> dict[str, float]:
@@ -44,7 +49,9 @@ def two_stages() -> dict[str, float]:
     total = [(p, round(x + y, 9)) for p, x, y in law]
     return {
         "union_coverage": union_bound([0.01, 0.01]),
-        "independent_p99": independent_exponential_sum_quantile(0.99, x99 / math.log(100), y99 / math.log(100)),
+        "independent_p99": independent_exponential_sum_quantile(
+            0.99, x99 / math.log(100), y99 / math.log(100)
+        ),
         "worst_coverage": sum(p for p, value in total if value <= round(x99 + y99, 9)),
         "worst_p99": quantile(total, 0.99),
         "each_level": stage_level(0.99, 2),

@@ -14,7 +14,7 @@ from labcode.queueing import MD1, batch_capacity, batch_queue
 @settings(max_examples=25, deadline=None)
 def test_batches_of_one_are_md1(rho, service):
     ours, theory = batch_queue(rho / service, 0.0, service, 1), MD1(rho / service, service)
-    assert ours.W == pytest.approx(theory.W, rel=1e-6)
+    assert pytest.approx(theory.W, rel=1e-6) == ours.W
     assert ours.busy == pytest.approx(rho, rel=1e-6)
     assert ours.mean_batch == pytest.approx(1)
 
@@ -28,7 +28,7 @@ def test_work_balances(load, max_batch, fixed):
     # Requests leave as fast as they come: batches a second times the mean batch.
     batches_per_second = result.busy / (fixed + 0.5 * result.mean_batch)
     assert batches_per_second * result.mean_batch == pytest.approx(rate, rel=1e-6)
-    assert result.L == pytest.approx(rate * result.W)
+    assert pytest.approx(rate * result.W) == result.L
     assert result.batch_seen >= result.mean_batch - 1e-12
 
 
@@ -42,7 +42,11 @@ def test_against_simulation(load):
         simulate_delayed(profile, rate, 60_000, max_wait=0.0, max_batch=16, rng=np.random.default_rng(seed))
         for seed in range(12)
     ]
-    for name, stated in (("mean_latency", theory.W), ("busy", theory.busy), ("mean_batch", theory.mean_batch)):
+    for name, stated in (
+        ("mean_latency", theory.W),
+        ("busy", theory.busy),
+        ("mean_batch", theory.mean_batch),
+    ):
         values = np.array([getattr(run, name) for run in runs])
         error = 3.1 * values.std(ddof=1) / np.sqrt(len(runs))  # 99 % by Student's t with 11 degrees
         assert abs(values.mean() - stated) <= error

@@ -81,7 +81,9 @@ SERVICES = {
 @pytest.mark.parametrize("name", SERVICES)
 def test_single_server_means_and_tails(rho, name):
     services, scv = SERVICES[name]
-    n = {0.3: 200_000, 0.8: 300_000, 0.95: 1_000_000, 0.98: 3_000_000}[rho]  # the correlation time grows as 1 / (1 - rho)^2
+    n = {0.3: 200_000, 0.8: 300_000, 0.95: 1_000_000, 0.98: 3_000_000}[
+        rho
+    ]  # the correlation time grows as 1 / (1 - rho)^2
     runs = [sojourns(rho, services, fcfs, n, seed) for seed in range(20)]
     wide = 0.06 if rho > 0.97 else 0.03
     check([run.mean() for run in runs], MG1(rho, 1, scv).W, wide)
@@ -90,9 +92,9 @@ def test_single_server_means_and_tails(rho, name):
     if name == "constant":
         check([np.quantile(run, 0.99) for run in runs], MD1(rho, 1).quantile(0.99), 2 * wide)
     if name == "gamma":
-        t = 5 * MG1(rho, 1, scv).W
+        t = 3 * MG1(rho, 1, scv).W
         theory = mg1_tail(rho, lambda z: (1 + 2 * z) ** -0.5, 1.0, t)
-        check([np.mean(run > t) for run in runs], theory, 0.4)
+        check([np.mean(run > t) for run in runs], theory, 0.3)
 
 
 @pytest.mark.slow
@@ -110,10 +112,10 @@ def test_three_servers(rho):
     n = {0.7: 80_000, 0.95: 400_000}[rho]
     runs = [sojourns(rho, services, fcfs, n, seed, servers=3) for seed in range(20)]
     check([run.mean() for run in runs], MMc(3 * rho, 1, 3).W, 0.06)
-    check([np.quantile(run, 0.99) for run in runs], MMc(3 * rho, 1, 3).quantile(0.99), 0.09)
+    check([np.quantile(run, 0.99) for run in runs], MMc(3 * rho, 1, 3).quantile(0.99), 0.12)
 
 
-def ciw_sojourns(rho, service, seed, servers=1, n=18_000):
+def ciw_sojourns(rho, service, seed, servers=1, n=9_000):
     ciw = pytest.importorskip("ciw")
     ciw.seed(seed)
     network = ciw.create_network(
@@ -139,15 +141,15 @@ def ciw_sojourns(rho, service, seed, servers=1, n=18_000):
 )
 def test_ciw_agrees_with_theory(service, theory):
     runs = [ciw_sojourns(0.8, service, seed) for seed in range(20)]
-    check([run.mean() for run in runs], theory.W, 0.10)
-    check([np.quantile(run, 0.99) for run in runs], theory.quantile(0.99), 0.15)
+    check([run.mean() for run in runs], theory.W, 0.12)
+    check([np.quantile(run, 0.99) for run in runs], theory.quantile(0.99), 0.25)
 
 
 @pytest.mark.slow
 @pytest.mark.peers
 def test_ciw_agrees_on_three_servers():
     runs = [ciw_sojourns(0.8, lambda ciw: ciw.dists.Exponential(1.0), seed, servers=3) for seed in range(20)]
-    check([run.mean() for run in runs], MMc(2.4, 1, 3).W, 0.08)
+    check([run.mean() for run in runs], MMc(2.4, 1, 3).W, 0.10)
 
 
 @pytest.mark.slow

@@ -1,0 +1,95 @@
+"""Delayed batching in an open loop: an idle worker may wait a little for a larger batch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from labcode.checks import integer, non_negative, positive
+from labcode.clipper.profiles import LatencyProfile
+
+
+@dataclass(frozen=True)
+class DelayedRun:
+    """What a run of :func:`simulate_delayed` left behind.
+
+    Attributes
+    ----------
+    latency : ndarray, shape (n,)
+        Arrival to end of the request's batch (s).
+    batch : ndarray, shape (batches,)
+        Size of each batch.
+    busy_time, span : float
+        Seconds that the worker computed, and seconds from 0 to the end of the last batch.
+    """
+
+    latency: np.ndarray
+    batch: np.ndarray
+    busy_time: float
+    span: float
+
+    @property
+    def busy(self) -> float:
+        """Busy share of the worker."""
+        return self.busy_time / self.span
+
+    @property
+    def mean_batch(self) -> float:
+        """Mean over batches."""
+        return float(self.batch.mean())
+
+    @property
+    def mean_latency(self) -> float:
+        """Mean over requests (s)."""
+        return float(self.latency.mean())
+
+    @property
+    def throughput(self) -> float:
+        """Requests per second over the whole span."""
+        return len(self.latency) / self.span
+
+    def quantile(self, q: float) -> float:
+        """Latency (s) at level `q` over requests."""
+        return float(np.quantile(self.latency, q))
+
+
+def simulate_delayed(
+    profile: LatencyProfile, rate: float, n: int, max_wait: float, max_batch: int, *, rng: np.random.Generator
+) -> DelayedRun:
+    """Serve `n` Poisson arrivals with one worker that delays its batches.
+
+    When the worker is free and someone waits, it starts as soon as `max_batch` wait or `max_wait` seconds
+    have passed, whichever is first; the clock of the wait starts when both are true (free, and someone
+    there). With ``max_wait=0`` it never waits: batches form only while it is busy. Arrivals are drawn
+    before anything else, so that equal generators give equal arrivals whatever the wait.
+
+    Parameters
+    ----------
+    rate : float
+        Requests/s; may exceed the capacity, then latencies grow with `n`.
+    """
+    positive("rate", rate)
+    non_negative("max_wait", max_wait)
+    integer("max_batch", max_batch)
+    arrivals = np.cumsum(rng.exponential(1 / rate, integer("n", n)))
+    finish = np.empty(n)
+    batches: list[int] = []
+    served, free, busy = 0, 0.0, 0.0
+    while served < n:
+        ready = max(free, arrivals[served])
+        full = arrivals[served + max_batch - 1] if served + max_batch <= n else np.inf
+        start = min(ready + max_wait, max(ready, full))
+        size = min(max_batch, int(np.searchsorted(arrivals, start, side="right")) - served)
+        latency = profile.sample(size, rng)
+        free = start + latency
+        finish[served : served + size] = free
+        busy += latency
+        served += size
+        batches.append(size)
+    return DelayedRun(finish - arrivals, np.array(batches), busy, free)
+
+
+def unbatched_rate(profile: LatencyProfile, load: float) -> float:
+    """Arrival rate (1/s) that is the share `load` of what the worker serves one by one."""
+    return positive("load", load) / profile.latency(1)
