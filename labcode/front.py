@@ -13,12 +13,13 @@ from labcode.costs import CostModel, RooflineCost
 from labcode.hardware import GPUSpec, ModelSpec, as_gpu, as_model, kv_capacity
 from labcode.run import Run
 from labcode.serving import kernel, memory
+from labcode.serving.bucketed import BucketRules, run_bucketed
 from labcode.serving.engine import FOREVER, ContinuousEngine, Executor, Limits, PaperClock
 from labcode.serving.policies import Discipline, OrderKey, WaitingQueue, order_keys
 from labcode.serving.static import StaticRules, run_sequential, run_static
 from labcode.workload import Workload
 
-ENGINES = ("continuous", "static", "sequential")
+ENGINES = ("continuous", "static", "sequential", "bucketed")
 PREFILL_MODES = ("mixed", "prefill_first", "chunked")
 COSTS: dict[str, Callable[[ModelSpec, GPUSpec], CostModel]] = {"paper": costs.paper, "smooth": costs.smooth}
 
@@ -38,6 +39,7 @@ def simulate(
     capacity: int | None = None,
     seed: int = 0,
     static: StaticRules | None = None,
+    buckets: BucketRules | None = None,
     executor: Executor | None = None,
     step_by_step: bool = False,
     stop_at: float | None = None,
@@ -50,8 +52,9 @@ def simulate(
         See :mod:`labcode.workload`.
     model, gpu : name or spec
         See :mod:`labcode.hardware`.
-    engine : {"continuous", "static", "sequential"}
-        Iteration-level scheduling; whole batch in, whole batch out; one request after the other.
+    engine : {"continuous", "static", "sequential", "bucketed"}
+        Iteration-level scheduling; whole batch in, whole batch out; one request after the other; whole batches of
+        prompts of similar length.
     max_bs : int
         Seats: sequences in one step.
     memory : str or object
@@ -70,7 +73,9 @@ def simulate(
     seed : int
         Of the prediction error of ``order="sjf:SIGMA"``.
     static : StaticRules, optional
-        Details of the static engine (padding, seats, early return); `max_bs` overrides its seats.
+        Details of the static engine (padding, seats, early return); its `max_bs` must be the same as `max_bs`.
+    buckets : BucketRules
+        Edges, longest wait and size of the batches of ``engine="bucketed"``, which needs them; likewise for `max_bs`.
     executor : object, optional
         Carries out the plans instead of the paper clock: the mini model, for instance.
     step_by_step : bool
@@ -100,9 +105,10 @@ def simulate(
     budget = _token_budget(prefill, token_budget, max_bs)
     pricing = _cost(cost, model, gpu)
     if engine != "continuous":
-        return _request_level(load, engine, max_bs, memory, order, prefill, pricing, static, executor, pool, step_by_step, end)
-    if static is not None:
-        raise ValueError("static: these rules belong to engine='static'")
+        return _request_level(
+            load, engine, max_bs, memory, order, prefill, pricing, static, buckets, executor, pool, step_by_step, end
+        )
+    _rules_of_others(engine, static, buckets)
     stateful = isinstance(order, Discipline) and not isinstance(order, str)
     keys = np.empty(0) if stateful else order_keys(order, load, seed)  # type: ignore[arg-type]
     if _compiles(memory, stateful, prefill, pricing, executor, step_by_step):
@@ -147,16 +153,30 @@ def _memory(policy: str | memory.Memory, pool: int) -> memory.Memory:
     return memory.make(policy, pool)
 
 
-def _request_level(load, engine, max_bs, policy, order, prefill, pricing, static, executor, pool, step_by_step, end) -> Run:
+def _rules_of_others(engine: str, static: StaticRules | None, buckets: BucketRules | None) -> None:
+    """Refuse rules that belong to another engine, which would silently do nothing."""
+    for name, rules, owner in (("static", static, "static"), ("buckets", buckets, "bucketed")):
+        if rules is not None and engine != owner:
+            raise ValueError(f"{name}: these rules belong to engine={owner!r}, engine is {engine!r}")
+
+
+def _request_level(load, engine, max_bs, policy, order, prefill, pricing, static, buckets, executor, pool, step_by_step, end) -> Run:
     """Run the engines whose unit of scheduling is the request."""
     if order != "fcfs" or prefill != "mixed" or executor is not None:
         raise ValueError(f"engine = {engine!r} takes requests first come, first served and prefills them together: "
                          "order must be 'fcfs', prefill 'mixed', executor None")
     if isinstance(policy, str) and policy.startswith("paged"):
         raise ValueError(f"memory = {policy!r}: a request-level engine cannot preempt; take one that reserves")
+    _rules_of_others(engine, static, buckets)
     manager = _memory(policy, pool)
     if engine == "sequential":
         return Run(load, run_sequential(load, manager, pricing, pool, step_by_step, end), pricing)
+    if engine == "bucketed":
+        if buckets is None:
+            raise ValueError("buckets = None: engine = 'bucketed' needs BucketRules(edges, max_wait, max_bs)")
+        if buckets.max_bs != max_bs:
+            raise ValueError(f"max_bs = {max_bs} and buckets.max_bs = {buckets.max_bs} differ")
+        return Run(load, run_bucketed(load, manager, pricing, buckets, pool, step_by_step, end), pricing)
     rules = StaticRules(max_bs) if static is None else static
     if rules.max_bs != max_bs:
         raise ValueError(f"max_bs = {max_bs} and static.max_bs = {rules.max_bs} differ")
