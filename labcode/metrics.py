@@ -8,12 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from labcode.checks import positive
+
+if TYPE_CHECKING:
+    from labcode.eventlog import EventLog
 
 
 @dataclass(frozen=True)
@@ -132,6 +137,10 @@ MEANING: dict[str, tuple[str, str]] = {
     "itl_p50_s": ("s", "tokens after a request's first"),
     "itl_p99_s": ("s", "tokens after a request's first"),
     "itl_max_s": ("s", "tokens after a request's first"),
+    # Measured logs only (`from_events`):
+    "failed": ("requests", "ended in an error of server or network"),
+    "chunk_interval_p50_s": ("s", "gaps between pieces of a stream"),
+    "chunk_interval_p99_s": ("s", "gaps between pieces of a stream"),
 }
 
 
@@ -217,6 +226,27 @@ def summarise(
         summary[f"itl_p{q}_s"] = weighted_percentile(itl_values, itl_weights, q)
     summary["itl_max_s"] = weighted_percentile(itl_values, itl_weights, 100)
     return summary
+
+
+def from_events(
+    tokens: str | Path | pd.DataFrame,
+    submissions: str | Path | pd.DataFrame,
+    window: tuple[float, float] | None = None,
+) -> EventLog:
+    """Return a reader's own log in the form of a run; see `labcode.eventlog.from_events`.
+
+    Parameters
+    ----------
+    tokens : path or DataFrame
+        ``request``, ``time_s`` (s) and either ``token`` (index) or ``tokens`` (number in the piece).
+    submissions : path or DataFrame
+        ``request``, ``submitted_s`` (s), ``prompt_tokens``; optional ``outcome``, ``reason``, ``tenant``, ``admitted_s``.
+    window : (start, end), optional
+        Observation that rates are taken over, s.
+    """
+    from labcode import eventlog  # here, as that package stands on this module
+
+    return eventlog.from_events(tokens, submissions, window)
 
 
 def steady_throughput(ends: ArrayLike, tokens: ArrayLike, until: float, start: float = 0.0) -> float:

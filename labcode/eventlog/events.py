@@ -64,7 +64,7 @@ def from_events(tokens: Source, submissions: Source, window: tuple[float, float]
             f"there are {', '.join(pieces.columns)}"
         )
     rows = rows_of_requests(asked)
-    submitted = asked.times("submitted_s")
+    submitted, prompts = asked.times("submitted_s"), asked.tokens("prompt_tokens")
     request = np.array([rows.get(name, -1) for name in pieces.text("request")], dtype=np.int64)
     pieces.refuse("request", request < 0, f"not in {asked.name}")
     time = pieces.times("time_s")
@@ -80,6 +80,7 @@ def from_events(tokens: Source, submissions: Source, window: tuple[float, float]
     back[order] = (owner >= 0) & (gaps < 0)
     pieces.refuse("time_s", back, "earlier than the piece before it")
     frame = request_frame(asked, submitted, request[order], time[order], size[order])
+    frame.insert(4, "prompt_tokens", prompts)
     by_arrival = np.argsort(submitted, kind="stable")
     rank = np.empty(len(asked), dtype=np.int64)
     rank[by_arrival] = np.arange(len(asked))
@@ -153,11 +154,7 @@ def problem(token: int, wanted: int, start: int) -> str:
         return f"the first token is missing, it has index {start}"
     if token == wanted - 1:
         return "this token came already"
-    return (
-        "out of order, it came already or late"
-        if token < wanted
-        else f"out of order, token {wanted} is missing"
-    )
+    return "out of order, it came already or late" if token < wanted else f"out of order, token {wanted} is missing"
 
 
 def outcomes_of(asked: Table, output: IntArray) -> NDArray[np.object_]:
@@ -204,7 +201,6 @@ def request_frame(
             "admitted": admitted,
             "first_token": first,
             "finished": np.where(outcome == "finished", last, np.nan),
-            "prompt_tokens": asked.tokens("prompt_tokens"),
             "output_tokens": output,
             "outcome": pd.Categorical(outcome, categories=list(OUTCOMES)),
             "reason": optional_text(asked, "reason"),
@@ -226,9 +222,7 @@ def optional_text(asked: Table, column: str) -> list[Any]:
     return ["" if is_blank(cell) else str(cell).strip() for cell in asked.columns[column]]
 
 
-def observed(
-    window: tuple[float, float] | None, submitted: FloatArray, time: FloatArray
-) -> tuple[float, float]:
+def observed(window: tuple[float, float] | None, submitted: FloatArray, time: FloatArray) -> tuple[float, float]:
     """Return the window of observation, checked: it must hold everything that the log saw."""
     first, last = float(submitted.min()), float(np.append(time, submitted).max())
     if window is None:

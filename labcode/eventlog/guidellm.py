@@ -17,9 +17,7 @@ GROUPS = {"successful": "finished", "incomplete": "unfinished", "errored": "fail
 CLOCKS = {"sent": "request_start", "planned": "targeted_start"}
 
 
-def from_guidellm(
-    source: str | Path | Mapping[str, Any], benchmark: int = 0, clock: str = "sent"
-) -> EventLog:
+def from_guidellm(source: str | Path | Mapping[str, Any], benchmark: int = 0, clock: str = "sent") -> EventLog:
     """Return the log of one benchmark in a GuideLLM report.
 
     A report holds ``benchmarks``; each has ``requests`` in three groups, ``successful``, ``incomplete`` and
@@ -92,10 +90,10 @@ def measured(where: str, entry: Any, outcome: str, start_key: str) -> Measured:
     if first is None or last is None:
         if outcome == "finished":
             raise ValueError(f"{where}: first_token_iteration missing, but the request was successful")
-        return Measured(request, start, None, None, prompt, output, outcome, reason)
+        return Measured(request, start, float("nan"), float("nan"), prompt, output, outcome, reason)
     first, last = seconds(f"{where}: first token", first), seconds(f"{where}: last token", last)
     if not start <= first <= last:
         raise ValueError(f"{where}: out of order: start {start}, first token {first}, last token {last}")
     if output < 1:
         raise ValueError(f"{where}: output_tokens = {output}, but a first token came")
-    return Measured(request, start, first, last, prompt, output, outcome, reason)
+    return Measured(request, start, first - start, last - first, prompt, output, outcome, reason)

@@ -63,9 +63,7 @@ class EventLog:
         if not self.intervals_seen:
             raise ValueError("this log has no times between the first and the last token, so it has no ITL")
         if not self.per_token:
-            row = int(
-                np.flatnonzero((self.requests["chunks"] != self.requests["output_tokens"]).to_numpy())[0]
-            )
+            row = int(np.flatnonzero((self.requests["chunks"] != self.requests["output_tokens"]).to_numpy())[0])
             request = self.requests.iloc[row]
             raise ValueError(
                 f"request {self.requests.index[row]} got {request['output_tokens']:.0f} tokens in "

@@ -19,13 +19,14 @@ from labcode.eventlog.log import OUTCOMES
 class Measured:
     """One request as a load generator wrote it down, times in seconds on the generator's clock.
 
-    `first` and `last` are None where no output came; `chunks` is NaN where the tool did not count the pieces.
+    `ttft` runs from `start` to the first token and `span` from the first to the last; both are NaN where no
+    output came. `chunks` is NaN where the tool did not count the pieces.
     """
 
     name: str
     start: float
-    first: float | None
-    last: float | None
+    ttft: float
+    span: float
     prompt: float
     output: float
     outcome: str
@@ -55,19 +56,17 @@ def requests_table(records: Sequence[Measured]) -> pd.DataFrame:
     nan = float("nan")
 
     def row(r: Measured) -> dict[str, Any]:
-        seen = r.first is not None and r.last is not None
-        first, last = (r.first, r.last) if r.first is not None and r.last is not None else (nan, nan)
         return {
             "arrival": r.start,
             "admitted": nan,
-            "first_token": first,
-            "finished": last if r.outcome == "finished" else nan,
+            "first_token": r.start + r.ttft,
+            "finished": r.start + r.ttft + r.span if r.outcome == "finished" else nan,
             "prompt_tokens": r.prompt,
             "output_tokens": r.output,
             "outcome": r.outcome,
             "reason": r.reason,
-            "ttft": first - r.start,
-            "tpot": (last - first) / (r.output - 1) if seen and r.output > 1 else nan,
+            "ttft": r.ttft,
+            "tpot": r.span / (r.output - 1) if r.output > 1 else nan,
             "itl_max": r.itl_max,
             "waited": nan,
             "chunks": r.chunks,

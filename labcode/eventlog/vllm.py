@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from labcode.checks import positive
 from labcode.eventlog.log import EventLog
 from labcode.eventlog.records import Measured, count, load_json, requests_table, seconds
 
+NAN = float("nan")
 NEEDED = ("input_lens", "output_lens", "ttfts", "itls", "errors", "duration")
 
 
@@ -61,7 +63,7 @@ def from_vllm(source: str | Path | Mapping[str, Any]) -> EventLog:
         raise ValueError(f"{name}: no requests")
     origin = min(seconds(f"{name}: start_times[{i}]", value) for i, value in enumerate(starts))
     records = [measured(name, i, columns, origin) for i in range(len(starts))]
-    gaps = [(i, gap) for i, row in enumerate(columns["itls"]) for gap in row if records[i].first is not None]
+    gaps = [(i, gap) for i, row in enumerate(columns["itls"]) for gap in row if not math.isnan(records[i].ttft)]
     by_arrival = np.argsort([record.start for record in records], kind="stable")
     rank = np.empty(len(records), dtype=np.int64)
     rank[by_arrival] = np.arange(len(records))
@@ -90,21 +92,17 @@ def measured(name: str, i: int, columns: Mapping[str, Any], origin: float) -> Me
     gaps = [seconds(f"{where}: itls", gap) for gap in columns["itls"][i]]
     output = count(f"{where}: output_lens", columns["output_lens"][i] or 0)
     if error and not ttft:
-        return Measured(str(i), start, None, None, prompt, 0, "failed", last_line(error), chunks=0)
+        return Measured(str(i), start, NAN, NAN, prompt, 0, "failed", last_line(error), chunks=0)
     if not error and output < 1:
         raise ValueError(f"{where}: output_lens = {output}: a request without error must have output")
-    if output < 1 + len(gaps):
-        # A stream may end in a piece without text; without an error it is a broken file.
-        output = 1 + len(gaps) if error else output
-    if output < 1 + len(gaps):
-        raise ValueError(f"{where}: {1 + len(gaps)} pieces but output_lens = {output}")
     chunks = 1 + len(gaps)
-    largest = max(gaps) if gaps and chunks == output else float("nan")
-    first = start + ttft
+    if error:
+        output = max(output, chunks)  # the server's count comes last, and a stream that broke never got it
+    if output < chunks:
+        raise ValueError(f"{where}: {chunks} pieces but output_lens = {output}")
+    largest = max(gaps) if gaps and chunks == output else NAN
     outcome = "failed" if error else "finished"
-    return Measured(
-        str(i), start, first, first + sum(gaps), prompt, output, outcome, last_line(error), chunks, largest
-    )
+    return Measured(str(i), start, ttft, sum(gaps), prompt, output, outcome, last_line(error), chunks, largest)
 
 
 def last_line(error: str) -> str:

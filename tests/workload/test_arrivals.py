@@ -74,8 +74,16 @@ def test_defaults_are_those_that_the_documentation_states():
 
 @pytest.mark.parametrize(
     "spec",
-    ["", "normal", "poisson:2", "gamma:x", "gamma:0", "gamma:-1", "gamma:nan", "gamma:inf", "gamma:1:2"]
-    + [
+    ["", "normal", "poisson:2", "gamma:x", "gamma:0", "gamma:-1", "gamma:nan", "gamma:inf", "gamma:1:2"],
+)
+def test_unknown_processes_and_bad_burstiness_are_refused(spec):
+    with pytest.raises(ValueError, match=r"known are|must|is needed|numbers"):
+        unit_arrivals(spec, 10, np.random.default_rng(0))
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
         "on_off:0",
         "on_off:1.5",
         "on_off:nan",
@@ -85,6 +93,6 @@ def test_defaults_are_those_that_the_documentation_states():
         "on_off:1:2:3",
     ],
 )
-def test_unknown_processes_and_bad_parameters_are_refused(spec):
-    with pytest.raises(ValueError, match=r"known are|must|is needed|numbers"):
+def test_bad_shares_and_bursts_are_refused(spec):
+    with pytest.raises(ValueError, match=r"known are|must|is needed"):
         unit_arrivals(spec, 10, np.random.default_rng(0))
