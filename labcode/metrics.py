@@ -240,7 +240,7 @@ def from_events(
     tokens : path or DataFrame
         ``request``, ``time_s`` (s) and either ``token`` (index) or ``tokens`` (number in the piece).
     submissions : path or DataFrame
-        ``request``, ``submitted_s`` (s), ``prompt_tokens``; optional ``outcome``, ``reason``, ``tenant``, ``admitted_s``.
+        ``request``, ``submitted_s`` (s), ``prompt_tokens``; optional ``outcome, reason, tenant, admitted_s``.
     window : (start, end), optional
         Observation that rates are taken over, s.
     """
