@@ -6,14 +6,14 @@
 from __future__ import annotations
 
 import argparse
-import importlib.util
+import hashlib
 import subprocess
 import sys
 import time
 from pathlib import Path
 
 from tools.execute import run_all
-from tools.fingerprint import cache_path
+from tools.fingerprint import cache_path, discard_if_changed
 from tools.pages import problems, toc_files
 from tools.serve import serve
 from tools.vendor import gather
@@ -31,18 +31,27 @@ def notebooks() -> list[Path]:
 
 def build_labs(workers: int) -> bool:
     """Compute the data files of the labs that changed; return whether that went well."""
-    if importlib.util.find_spec("labcode.labs") is None or importlib.util.find_spec("labcode.labs.build") is None:
-        return True
     out = BUILD / "assets" / "labs"
     command = [sys.executable, "-m", "labcode.labs.build", str(out), "--workers", str(workers)]
     return subprocess.run(command, cwd=ROOT).returncode == 0
 
 
+def page_makers() -> str:
+    """Return a hash of what shapes every page without being seen by Sphinx as a reason to write it anew."""
+    digest = hashlib.sha256()
+    for path in [*sorted((ROOT / "tools").glob("*.py")), *sorted((ROOT / "book" / "assets").iterdir())]:
+        digest.update(path.name.encode() + (path.read_bytes() if path.suffix == ".py" else b""))
+    return digest.hexdigest()
+
+
 def build_pages(everything: bool) -> bool:
     """Call jupyter-book with warnings as errors; return whether that went well."""
+    stamp, makers = BUILD / "page-makers.txt", page_makers()
+    everything = everything or not stamp.exists() or stamp.read_text() != makers
+    stamp.write_text(makers)
     call = "from jupyter_book.cli.main import main; main()"    # the package has no __main__
     command = [sys.executable, "-c", call, "build", ".", "-W", "-n", "--keep-going", "--quiet"]
-    return subprocess.run([*command, *(["--all"] if everything else [])], cwd=ROOT).returncode == 0
+    return subprocess.run(command + ["--all"] * everything, cwd=ROOT).returncode == 0
 
 
 def build(workers: int, everything: bool = False) -> list[str]:
@@ -58,9 +67,12 @@ def build(workers: int, everything: bool = False) -> list[str]:
     if not build_labs(workers):
         return ["a lab could not be computed; see above"]
     step("notebooks")
-    failures = run_all(notebooks(), cache_path(ROOT), workers)
+    cache = cache_path(ROOT)
+    failures = run_all(notebooks(), cache, workers)
     if failures:
         return failures
+    if discard_if_changed(cache, ROOT):
+        step("labcode changed meanwhile; the next step runs the notebooks again")
     step("pages; warnings are errors")
     if not build_pages(everything):
         return ["jupyter-book reported warnings or errors; see above"]

@@ -77,7 +77,8 @@ def run_all(paths: list[Path], cache_folder: Path, workers: int, timeout: float 
         for number, future in enumerate(as_completed(running), start=1):
             path = running[future]
             notebook, seconds, error = future.result()
-            print(f"[book]   {number}/{len(todo)} {path.name}: {'FAILED' if error else 'ran'} in {seconds:.1f} s", flush=True)
+            how = "FAILED" if error else "ran"
+            print(f"[book]   {number}/{len(todo)} {path.name}: {how} in {seconds:.1f} s", flush=True)
             if error:
                 failures.append(f"{path}:\n{error}")
             else:

@@ -7,6 +7,7 @@ stale results cannot be shown. Which notebook it is, is seen to by jupyter-cache
 from __future__ import annotations
 
 import hashlib
+import shutil
 import sys
 from pathlib import Path
 
@@ -33,3 +34,14 @@ def fingerprint(root: Path = ROOT) -> str:
 def cache_path(root: Path = ROOT) -> Path:
     """Return the folder of executed notebooks that is valid for the present state of labcode."""
     return root / "_build" / "executed" / fingerprint(root)
+
+
+def discard_if_changed(cache: Path, root: Path = ROOT) -> bool:
+    """Remove `cache` if labcode has changed since its path was computed; return whether it had.
+
+    A notebook that ran meanwhile may have seen either state of labcode, so what it left belongs to neither.
+    """
+    if cache == cache_path(root):
+        return False
+    shutil.rmtree(cache, ignore_errors=True)
+    return True

@@ -42,7 +42,7 @@ def environment(lock: str, pyproject: str) -> str:
     """
     version = pins(lock)
     lines = [
-        "# For conda (`conda env create -f environment.yml`) and Binder. Made by `make lock` from requirements.lock; do not edit.",
+        "# For conda (`conda env create -f environment.yml`) and Binder. Made by `make lock`; do not edit.",
         "name: labcode",
         "channels:",
         "  - conda-forge",
@@ -61,8 +61,9 @@ def main() -> None:
     """Resolve, and write both files."""
     upgrade = ["--upgrade"] if "--upgrade" in sys.argv[1:] else []
     command = [
-        sys.executable, "-m", "uv", "pip", "compile", "--universal", "--fork-strategy", "fewest", "--python-version", "3.11",
-        "--extra", "book", "--extra", "test", "--no-emit-index-url", "--no-header", "--quiet", *upgrade,
+        sys.executable, "-m", "uv", "pip", "compile", "--universal", "--fork-strategy", "fewest",
+        "--python-version", "3.11", "--extra", "book", "--extra", "test",
+        "--no-emit-index-url", "--no-header", "--quiet", *upgrade,
         "--output-file", str(LOCK), "pyproject.toml",
     ]
     subprocess.run(command, cwd=ROOT, check=True)

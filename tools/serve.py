@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import errno
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -24,7 +27,7 @@ class QuietHandler(SimpleHTTPRequestHandler):
 
 
 def server(folder: Path, port: int) -> ThreadingHTTPServer:
-    """Return a server of `folder` on `port` of 127.0.0.1, or on a free port if that one is taken; 0 asks for a free one."""
+    """Return a server of `folder` on `port` of 127.0.0.1; on a free port if that one is taken, or if it is 0."""
     handler = partial(QuietHandler, directory=str(folder))
     try:
         return ThreadingHTTPServer((HOST, port), handler)
@@ -33,6 +36,19 @@ def server(folder: Path, port: int) -> ThreadingHTTPServer:
             raise
         print(f"[book] port {port} cannot be had ({error.strerror}); taking a free one", flush=True)
         return ThreadingHTTPServer((HOST, 0), handler)
+
+
+@contextmanager
+def serving(folder: Path) -> Iterator[str]:
+    """Serve `folder` on a free port in the background; give the address, without a slash at its end."""
+    with server(folder, 0) as httpd:
+        thread = threading.Thread(target=httpd.serve_forever, daemon=True)
+        thread.start()
+        try:
+            yield f"http://{HOST}:{httpd.server_address[1]}"
+        finally:
+            httpd.shutdown()
+            thread.join()
 
 
 def serve(folder: Path, port: int) -> None:

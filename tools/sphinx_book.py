@@ -12,10 +12,10 @@ from typing import Any
 from sphinx.application import Sphinx
 from sphinx.config import Config
 
-from tools.fingerprint import cache_path
+from tools.fingerprint import cache_path, discard_if_changed
 from tools.vendor import gather
 
-# jupyter-book always loads these; they put the addresses of public servers into pages, for functions the book does not use.
+# jupyter-book always loads these; they put the addresses of public servers into pages, for what the book does not use.
 UNWANTED = ("sphinx_thebe", "sphinx_comments")
 LAB_ASSETS = ("labs.css", "labs.js")
 
@@ -25,10 +25,16 @@ def use_fresh_cache(app: Sphinx, config: Config) -> None:
     config["nb_execution_cache_path"] = str(cache_path(Path(app.confdir)))
 
 
+def forget_mixed_results(app: Sphinx, error: Exception | None) -> None:
+    """Throw the cache away if labcode changed during the build."""
+    discard_if_changed(Path(app.config.nb_execution_cache_path), Path(app.confdir))
+
+
 def drop_unwanted(app: Sphinx, config: Config) -> None:
-    """Disconnect the extensions in `UNWANTED`."""
+    """Disconnect the extensions in `UNWANTED`, and the style sheet that one of them has already asked for."""
     for name, listeners in app.events.listeners.items():
         app.events.listeners[name] = [x for x in listeners if not (x.handler.__module__ or "").startswith(UNWANTED)]
+    app.registry.css_files[:] = [css for css in app.registry.css_files if css[0] != "sphinx-thebe.css"]
 
 
 def add_lab_assets(app: Sphinx, config: Config) -> None:
@@ -48,4 +54,5 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("config-inited", use_fresh_cache, priority=10)
     app.connect("config-inited", drop_unwanted, priority=900)
     app.connect("config-inited", add_lab_assets, priority=901)
+    app.connect("build-finished", forget_mixed_results)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
