@@ -107,16 +107,17 @@ class Pipeline:
         self.visits: list[Visit] = []
         self._iterations: dict[int, int] = {}
 
-    def send(self, lane: int, sequences: int, now: float) -> float:
+    def send(self, lane: int, sequences: int, now: float, length: float | None = None) -> float:
         """Send one iteration of `lane` through all stages, ready at `now`; return when the last stage ends,
         in s.
 
+        A stage takes `length` seconds, by default ``time(sequences)``.
         Stages are equal for one lane, but a large batch ahead may hold up a small one behind it.  Lanes must
         be sent in order of readiness; they never overtake.
         """
         iteration = self._iterations.get(lane, 0)
         self._iterations[lane] = iteration + 1
-        length = self.time(sequences)
+        length = self.time(sequences) if length is None else length
         for stage in range(self.stages):
             start = max(now, self.free[stage])
             now = self.free[stage] = start + length
