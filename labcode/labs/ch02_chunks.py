@@ -71,7 +71,8 @@ def compute(piece: int, step: float, stall: float) -> Result:
             for name, (values, role) in rows.items()
         ),
         marks=(Mark("hline", 50.0, "SLO 50 ms"),),
-        text=f"Medians: ITL {1e3 * percentile(itl, 50):.0f} ms, piece to piece {1e3 * percentile(intervals, 50):.0f} ms.",
+        text=f"Medians: ITL {1e3 * percentile(itl, 50):.0f} ms, "
+        f"piece to piece {1e3 * percentile(intervals, 50):.0f} ms.",
     )
     largest, apart, shared = (1e3 * values.max() for values in (itl, intervals, intervals / tokens))
     if piece == 1:

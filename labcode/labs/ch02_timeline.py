@@ -32,7 +32,7 @@ def request(wait: float, prefill: float, outputs: int, stall: float) -> EventLog
     return from_events(tokens, asked)
 
 
-def staircase(wait: float, prefill: float, outputs: int, stall: float) -> tuple[tuple[float, ...], ...]:
+def staircase(wait: float, prefill: float, outputs: int, stall: float) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Return times (s) and numbers of tokens at the corners of the line "tokens received against time"."""
     first, half = wait + prefill, (outputs - 1) // 2
     corners = [(0.0, 0), (first, 0), (first, 1)]
