@@ -57,15 +57,15 @@ def compute(piece: int, step: float, stall: float) -> Result:
     )
     names = ("P50", "P90", "max")
     rows = {
-        "token by token (ITL)": (itl, "baseline"),
+        "ITL": (itl, "baseline"),
         "between pieces": (intervals, "ours"),
-        "between pieces / tokens in them": (intervals / tokens, "alt1"),
+        "÷ tokens in the piece": (intervals / tokens, "alt1"),
     }
     bars = Panel(
         "gaps",
         "Three things that get called ITL",
         Axis("Statistic"),
-        Axis("Time", "ms", "log"),
+        Axis("Time", "ms", "log", limits=(5.0, 5000.0)),
         tuple(
             Series(name, "bar", names, tuple(1e3 * percentile(values, q) for q in (50, 90, 100)), role=role)
             for name, (values, role) in rows.items()

@@ -63,7 +63,7 @@ def compute(wait: float, prefill: float, outputs: int, stall: float) -> Result:
         Axis("Tokens received", "tokens"),
         (
             Series("this request", "line", *staircase(wait, prefill, outputs, stall), role="ours"),
-            Series("exercise 2.1", "line", *staircase(**EXERCISE), role="baseline"),
+            Series("the text's request", "line", *staircase(**EXERCISE), role="baseline"),
         ),
         marks=(
             Mark("vline", wait, "first runs"),
@@ -82,7 +82,7 @@ def compute(wait: float, prefill: float, outputs: int, stall: float) -> Result:
         (
             Series("this request", "bar", names, (ttft, rest, end, wait + end), role="ours"),
             Series(
-                "exercise 2.1",
+                "the text's request",
                 "bar",
                 names,
                 (base["ttft"], 30 * base["tpot"], base["finished"], 0.1 + base["finished"]),
@@ -99,7 +99,7 @@ def compute(wait: float, prefill: float, outputs: int, stall: float) -> Result:
         "gaps",
         "Time before each token",
         Axis("Token"),
-        Axis("ITL", "ms", "log"),
+        Axis("ITL", "ms", "log", limits=(10.0, 4000.0)),
         (Series("ITL", "scatter", tuple(index[k] for k in kept), tuple(seconds[k] for k in kept), role="ours"),),
         marks=(Mark("hline", 50.0, "TPOT limit 50 ms"),)
         + (() if math.isnan(tpot) else (Mark("hline", tpot * 1e3, "TPOT of this request"),)),
