@@ -15,7 +15,7 @@ export OPENBLAS_NUM_THREADS ?= 1
 export PYTHONUNBUFFERED := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help env book lab test test-quick test-peers check bench lock screenshot clean
+.PHONY: help env book lab test test-quick test-peers check bench toc lock screenshot clean
 
 help:           ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:[^#]*##/:/' | awk -F: '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -54,6 +54,9 @@ test-peers: env ## live comparisons with peer libraries
 
 bench: env      ## speeds, with pytest-benchmark
 	@$(PY) -m pytest benchmarks --benchmark-only $(PYTEST_ARGS)
+
+toc: env        ## renew _toc.yml after adding a page
+	@$(PY) -m tools.toc
 
 lock: env       ## renew requirements.lock, then environment.yml
 	@$(PY) -m pip install --quiet uv

@@ -44,7 +44,7 @@ def executable(playwright: Playwright) -> str:
     own = playwright.chromium.executable_path
     if own and Path(own).exists():
         return own
-    raise NoBrowser("no Chromium: `apt-get install chromium`, `.venv/bin/playwright install chromium`, or CHROMIUM=PATH")
+    raise NoBrowser("no Chromium: `apt-get install chromium`, or `playwright install chromium`, or CHROMIUM=PATH")
 
 
 @contextmanager
