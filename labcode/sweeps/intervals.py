@@ -1,0 +1,95 @@
+"""Means over repetitions with their confidence intervals, and differences between policies paired by seed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+from scipy import stats
+
+from labcode.checks import fraction, one_of
+
+
+def mean_interval(values: ArrayLike, level: float = 0.95) -> tuple[float, float, float]:
+    """Return mean, lower and upper end of Student's t interval; NaN ends for fewer than two values."""
+    values = np.asarray(values, dtype=float)
+    n = len(values)
+    if n == 0:
+        return np.nan, np.nan, np.nan
+    mean = float(values.mean())
+    if n == 1:
+        return mean, np.nan, np.nan
+    half = float(stats.t.ppf((1 + level) / 2, n - 1) * values.std(ddof=1) / np.sqrt(n))
+    return mean, mean - half, mean + half
+
+
+def interval(table: pd.DataFrame, key: str, level: float = 0.95) -> pd.DataFrame:
+    """Return for every cell of a sweep the mean of `key` over its repetitions, with a confidence interval.
+
+    Parameters
+    ----------
+    table : DataFrame
+        What `sweep` returned.
+    key : str
+        One of its result columns.
+    level : float
+        Confidence, in (0, 1).
+
+    Returns
+    -------
+    DataFrame
+        The parameters, ``mean``, ``low``, ``high``, ``repetitions`` (those that gave a number) and
+        ``missing`` (those that did not: failed cells, statistics of nothing).
+    """
+    level = _level(level)
+    one_of("key", key, table.columns)
+    rows = []
+    for values, part in _cells(table):
+        numbers = part[key].dropna()
+        rows.append((*values, *mean_interval(numbers, level), len(numbers), len(part) - len(numbers)))
+    return pd.DataFrame(rows, columns=[*_parameters(table), "mean", "low", "high", "repetitions", "missing"])
+
+
+def paired(
+    table: pd.DataFrame, key: str, parameter: str, first: object, second: object, level: float = 0.95
+) -> pd.DataFrame:
+    """Return the difference of `key`, `second` minus `first` value of `parameter`, paired repetition by
+    repetition.
+
+    Both met the same requests in each repetition, so what the requests have in common cancels; the interval
+    is far narrower than one from two separate means.
+    """
+    level = _level(level)
+    one_of("key", key, table.columns)
+    one_of("parameter", parameter, _parameters(table))
+    for name, value in (("first", first), ("second", second)):
+        one_of(name, value, table[parameter].unique().tolist())
+    others = [name for name in _parameters(table) if name != parameter]
+    on = [*others, "repetition"]
+    left, right = (table.loc[table[parameter] == value, [*on, key]] for value in (first, second))
+    both = left.merge(right, on=on, suffixes=("_first", "_second"))
+    both["difference"] = both[f"{key}_second"] - both[f"{key}_first"]
+    groups = both.groupby(others, sort=False, dropna=False) if others else [((), both)]
+    rows = []
+    for values, part in groups:
+        numbers = part["difference"].dropna()
+        rows.append((*values, *mean_interval(numbers, level), len(numbers)))
+    return pd.DataFrame(rows, columns=[*others, "mean", "low", "high", "repetitions"])
+
+
+def _level(level: float) -> float:
+    if fraction("level", level) == 1:
+        raise ValueError("level = 1: must be below 1")
+    return level
+
+
+def _parameters(table: pd.DataFrame) -> Sequence[str]:
+    names = list(table.columns)
+    one_of("table column", "repetition", names)
+    return names[: names.index("repetition")]
+
+
+def _cells(table: pd.DataFrame) -> list[tuple[tuple, pd.DataFrame]]:
+    return [(values, part) for values, part in table.groupby(list(_parameters(table)), sort=False, dropna=False)]
