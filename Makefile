@@ -27,8 +27,11 @@ $(READY): requirements.lock pyproject.toml
 	  { echo "Python 3.11 or newer is needed, $(PYTHON) is `$(PYTHON) -V 2>&1`. Try: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
 	@test -x $(PY) || $(PYTHON) -m venv $(VENV) || \
 	  { echo "$(PYTHON) -m venv failed. On Debian and Ubuntu: apt-get install python3-venv"; rm -rf $(VENV); exit 1; }
-	@echo "[env] installing the locked packages into $(VENV); a minute or two"
-	@$(PY) -m pip install --disable-pip-version-check --no-deps --progress-bar off -r requirements.lock | sed -n 's/^Collecting /[env]   /p'
+	@echo "[env] fetching the locked packages into $(VENV); a minute or two"
+	@rm -f $(VENV)/.failed
+	@{ $(PY) -m pip install --disable-pip-version-check --no-deps --progress-bar off -r requirements.lock || touch $(VENV)/.failed; } \
+	  | awk '/^Collecting/ { print "[env]   " $$2; fflush() } /^Installing/ { print "[env] installing them"; fflush() }'
+	@test ! -e $(VENV)/.failed
 	@$(PY) -m pip install --disable-pip-version-check --no-deps --no-build-isolation --quiet -e .
 	@touch $(READY)
 	@echo "[env] ready"

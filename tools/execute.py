@@ -5,6 +5,7 @@ A notebook whose code cells are already in the cache of the present labcode is n
 
 from __future__ import annotations
 
+import os
 import shutil
 import time
 from collections.abc import Iterable
@@ -17,6 +18,7 @@ from jupyter_cache import get_cache
 from jupyter_cache.base import CacheBundleIn
 from jupyter_cache.executors.utils import single_nb_execution
 
+PAGE_VIEW = {"LABCODE_LABS": "page"}    # labs leave a picture and a place for the page's script, not widgets
 KEEP = 3    # caches of former states of labcode that are kept, so that going back to one is quick
 
 
@@ -28,6 +30,7 @@ def has_code(notebook: nbformat.NotebookNode) -> bool:
 def run_notebook(path: Path, timeout: float) -> tuple[Any, float, str]:
     """Run one notebook in its own folder; return it with outputs, the seconds it took, and the traceback or ""."""
     notebook = nbformat.read(path, as_version=4)
+    os.environ.update(PAGE_VIEW)
     quiet = ["--IPKernelApp.log_level=40"]    # a kernel of our own on this machine need not warn of eavesdroppers
     result = single_nb_execution(
         notebook, cwd=str(path.parent), timeout=int(timeout), allow_errors=False, extra_arguments=quiet

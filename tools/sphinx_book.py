@@ -6,12 +6,14 @@ jupyter-book loads it through `local_extensions` in _config.yml, so the rules al
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
 from sphinx.application import Sphinx
 from sphinx.config import Config
 
+from tools.execute import PAGE_VIEW
 from tools.fingerprint import cache_path, discard_if_changed
 from tools.vendor import gather
 
@@ -50,6 +52,7 @@ def add_lab_assets(app: Sphinx, config: Config) -> None:
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register the handlers; gather third-party browser code if that has not been done yet."""
+    os.environ.update(PAGE_VIEW)    # for notebooks that the build itself has to run
     gather(Path(app.confdir) / "_build" / "assets")
     app.connect("config-inited", use_fresh_cache, priority=10)
     app.connect("config-inited", drop_unwanted, priority=900)
