@@ -15,13 +15,14 @@ from typing import Any
 
 from labcode import checks
 
-KINDS = ("line", "step", "band", "bar", "scatter", "area")
+KINDS = ("line", "step", "band", "bar", "scatter", "area", "cells")
 ROLES = ("ours", "baseline", "alt1", "alt2", "alt3", "muted")
 MARK_KINDS = ("vline", "hline", "point")
 SCALES = ("linear", "log")
 
 # Series of one group and one role would be drawn alike, so a panel may not hold two of them.
-_LOOKS_ALIKE = {"line": "line", "step": "line", "band": "fill", "area": "fill", "bar": "bar", "scatter": "points"}
+_LOOKS_ALIKE = {"line": "line", "step": "line", "band": "fill", "area": "fill", "bar": "bar", "scatter": "points",
+                "cells": "cells"}
 
 
 def said(name: str, text: str) -> str:
@@ -100,9 +101,10 @@ class Series:
     ----------
     name : str
         Name in the legend.
-    kind : {"line", "step", "band", "bar", "scatter", "area"}
+    kind : {"line", "step", "band", "bar", "scatter", "area", "cells"}
         "step" holds y[i] from x[i] up to x[i+1]; "band" fills between `y` and `y2`; "area" fills down to 0 (a log axis: to
-        its lower end); "bar" draws a bar for each x.
+        its lower end); "bar" draws a bar for each x; "cells" draws a unit square around each (x, y), with the first word of
+        `name` (a letter, as a rule) in it, and turns the y axis so that row 0 is at the top, as in a timetable.
     x : sequence
         Numbers, or strings for bars (then the axis is categorical). No gaps.
     y, y2 : sequence of numbers
@@ -145,6 +147,11 @@ class Series:
     def categorical(self) -> bool:
         """Whether x is made of category names."""
         return bool(self.x) and isinstance(self.x[0], str)
+
+    @property
+    def glyph(self) -> str:
+        """The letter in each square of "cells": the first word of the name."""
+        return self.name.split()[0]
 
     @property
     def empty(self) -> bool:

@@ -45,6 +45,8 @@ def extent(panel: Panel, along: str) -> Range | None:
     for s in panel.series:
         if s.name in edges:
             values += edges[s.name][0] + edges[s.name][1]
+        elif s.kind == "cells":
+            values += [v + side for v in (s.x if along == "x" else s.y) if not math.isnan(v) for side in (-0.5, 0.5)]
         elif along == "y":
             values += [v for v in (*s.y, *(s.y2 or ())) if not math.isnan(v)]
             if s.kind in ("bar", "area") and panel.y.scale == "linear":

@@ -77,10 +77,27 @@ def _bars(data: str, series: Series, colour: str, place: tuple[int, int], catego
         "fill": _value(fill), "stroke": _value(colour), "strokeWidth": _value(1)}}}
 
 
+def _cells(data: str, series: Series, colour: str) -> list[Spec]:
+    """A unit square around each point, and the letter in it; "muted" squares are hollow."""
+    faint = series.role == "muted"
+    corner = {key: _signal(f"scale('{key[0]}', datum.{key[0]} {sign} 0.46)")
+              for key, sign in (("x", "-"), ("x2", "+"), ("y", "-"), ("y2", "+"))}
+    return [
+        {"type": "rect", "clip": True, "from": {"data": data}, "encode": {"update": corner | {
+            "fill": _value(variable("paper") if faint else colour), "stroke": _value(colour), "strokeWidth": _value(0.8)}}},
+        {"type": "text", "clip": True, "from": {"data": data}, "encode": {"update": {
+            "x": _at("x", "x"), "y": _at("y", "y"), "text": _value(series.glyph), "align": _value("center"),
+            "baseline": _value("middle"), "fontSize": _value(11), "fontWeight": _value("bold"),
+            "fill": _value(colour if faint else variable("paper"))}}},
+    ]
+
+
 def _series_marks(data: str, series: Series, log_y: bool, bar: tuple[int, int], categorical: bool) -> list[Spec]:
     look, colour = ROLE_LOOKS[series.role], variable(series.role)
     if series.kind == "bar":
         return [_bars(data, series, colour, bar, categorical)]
+    if series.kind == "cells":
+        return _cells(data, series, colour)
     if series.kind == "scatter":
         return [_symbols(data, look, colour, "48", hollow=bool(look.dash))]
     if series.kind == "band":
@@ -164,7 +181,8 @@ def panel_spec(x: Axis, y: Axis, series: list[Series], categorical: bool) -> Spe
     """
     bars = [s.name for s in series if s.kind == "bar"]
     marks: list[Spec] = []
-    order = {"band": 0, "area": 0, "bar": 1, "step": 2, "line": 2, "scatter": 3}
+    cells = any(s.kind == "cells" for s in series)
+    order = {"band": 0, "area": 0, "bar": 1, "cells": 1, "step": 2, "line": 2, "scatter": 3}
     # Fills lie below lines, and dashes over "ours", so that both are seen where curves coincide.
     for i, s in sorted(enumerate(series), key=lambda pair: (order[pair[1].kind], pair[1].role != "ours")):
         place = (bars.index(s.name) if s.kind == "bar" else 0, max(len(bars), 1))
@@ -173,6 +191,10 @@ def panel_spec(x: Axis, y: Axis, series: list[Series], categorical: bool) -> Spe
     marks.append({"type": "text", "encode": {"update": {
         "x": _signal("width / 2"), "y": _signal("height / 2"), "align": _value("center"), "text": _signal("note"),
         "fill": _value(variable("quiet")), "fontSize": _value(14), "fontStyle": _value("italic")}}})
+    scale_y, axes = _scale("y", y, False), [_axis("x", x, categorical), _axis("y", y, False)]
+    if cells:  # Row 0 at the top; there are no rows or columns between two.
+        scale_y["reverse"] = True
+        axes = [axis | {"tickMinStep": 1, "grid": False} for axis in axes]
     return {
         "$schema": "https://vega.github.io/schema/vega/v6.json",
         "width": 360, "height": 220, "padding": {"left": 2, "right": 8, "top": 4, "bottom": 2},
@@ -184,7 +206,7 @@ def panel_spec(x: Axis, y: Axis, series: list[Series], categorical: bool) -> Spe
                     {"name": "xticks", "value": None}, {"name": "yticks", "value": None}, {"name": "note", "value": ""}],
         "data": [{"name": name, "values": []} for name in
                  [f"d{i}" for i in range(len(series))] + ["vlines", "hlines", "points"]],
-        "scales": [_scale("x", x, categorical), _scale("y", y, False)],
-        "axes": [_axis("x", x, categorical), _axis("y", y, False)],
+        "scales": [_scale("x", x, categorical), scale_y],
+        "axes": axes,
         "marks": marks,
     }
