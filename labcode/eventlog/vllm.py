@@ -91,15 +91,15 @@ def measured(name: str, i: int, columns: Mapping[str, Any], origin: float) -> Me
     ttft = seconds(f"{where}: ttfts", columns["ttfts"][i] or 0.0)
     gaps = [seconds(f"{where}: itls", gap) for gap in columns["itls"][i]]
     output = count(f"{where}: output_lens", columns["output_lens"][i] or 0)
-    if error and not ttft:
-        return Measured(str(i), start, NAN, NAN, prompt, 0, "failed", last_line(error), chunks=0)
-    if not error and output < 1:
-        raise ValueError(f"{where}: output_lens = {output}: a request without error must have output")
+    if not ttft and not gaps and (error or not output):
+        # A refusal without a reason phrase leaves the error empty, too.
+        reason = last_line(error) or "no output, no reason given"
+        return Measured(str(i), start, NAN, NAN, prompt, 0, "failed", reason, chunks=0)
     chunks = 1 + len(gaps)
     if error:
         output = max(output, chunks)  # the server's count comes last, and a stream that broke never got it
-    if output < chunks:
-        raise ValueError(f"{where}: {chunks} pieces but output_lens = {output}")
+    if output < 1:
+        raise ValueError(f"{where}: output_lens = {output}: a request with a TTFT and no error must have output")
     largest = max(gaps) if gaps and chunks == output else NAN
     outcome = "failed" if error else "finished"
     return Measured(str(i), start, ttft, sum(gaps), prompt, output, outcome, last_line(error), chunks, largest)
