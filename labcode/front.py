@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from labcode import costs
+from labcode import costs, measured
 from labcode.checks import integer, one_of
 from labcode.compiled import AVAILABLE
 from labcode.costs import CostModel, RooflineCost
@@ -21,7 +21,11 @@ from labcode.workload import Workload
 
 ENGINES = ("continuous", "static", "sequential", "bucketed")
 PREFILL_MODES = ("mixed", "prefill_first", "chunked")
-COSTS: dict[str, Callable[[ModelSpec, GPUSpec], CostModel]] = {"paper": costs.paper, "smooth": costs.smooth}
+COSTS: dict[str, Callable[[ModelSpec, GPUSpec], CostModel]] = {
+    "paper": costs.paper,
+    "smooth": costs.smooth,
+    "measured": measured.bundled,
+}
 
 
 def simulate(
@@ -64,8 +68,9 @@ def simulate(
         ``"fcfs"``, ``"sjf"``, ``"sjf:0.5"``, ``"deadline"``, a key function of a Request, or a stateful discipline.
     prefill : {"mixed", "prefill_first", "chunked"}
         New prompts share a step with the decodes; or hold them up; or join in chunks within `token_budget`.
-    cost : {"paper", "smooth"} or object
-        How long a step takes; an object needs ``step_time(shape)``.
+    cost : {"paper", "smooth", "measured"} or object
+        How long a step takes; an object needs ``step_time(shape)``.  Measured kernels are at hand for Llama-3-8B on an
+        A100 80 GB only; see :mod:`labcode.measured`.
     token_budget : int, optional
         New tokens in one step, for ``prefill="chunked"``; at least `max_bs`.
     capacity : int, optional

@@ -94,7 +94,7 @@ class Run:
         ends = np.repeat(s["end"][rows], steps)
         seats = s["n_decode"][rows] + s["n_idle"][rows]
         several = np.flatnonzero(steps > 1)
-        if len(several) and isinstance(self.cost, RooflineCost):
+        if len(several) and hasattr(self.cost, "decode_times"):
             # All runs of steps at once: the number of each step within its run, then running sums per run.
             first = np.cumsum(steps) - steps
             counts = steps[several]
