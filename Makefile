@@ -47,6 +47,7 @@ check: env      ## ruff and mypy
 	@$(PY) -m mypy
 
 test: env check ## every check and test; builds the book first
+	-@$(PY) -m tools.book --workers $(WORKERS)
 	@$(PY) -m pytest --benchmark-skip $(PYTEST_ARGS)
 
 test-quick: env ## tests that need neither a browser nor patience (under a minute)
