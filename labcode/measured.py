@@ -235,7 +235,7 @@ def bundled(model: ModelSpec, gpu: GPUSpec) -> MeasuredCost:
         known = ", ".join(f"{m} on {g}" for m, g in BUNDLED)
         raise ValueError(
             f"cost = 'measured': there are no measured kernels for model = {model.name!r} on gpu = {gpu.name!r}, "
-            f"only for {known}; read tables of your own with labcode.measured.MeasuredCost.from_csv and pass that as cost"
+            f"only for {known}; tables of your own, read with labcode.measured.MeasuredCost.from_csv, serve as cost"
         )
     return a100_llama3_8b()
 

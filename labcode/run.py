@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from functools import cached_property
+from os import PathLike
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -11,6 +13,7 @@ from numpy.typing import NDArray
 from labcode.costs import CostModel, RooflineCost, decode_times
 from labcode.metrics import SLO, Summary, mean, steady_throughput, summarise
 from labcode.serving.record import FINISHED, OUTCOMES, Record
+from labcode.traceview import write_chrome_trace
 from labcode.workload import Workload
 
 
@@ -175,6 +178,10 @@ class Run:
         requests, lone = self._lone_gaps()
         np.maximum.at(largest, requests, lone)
         return np.where(np.isinf(largest), np.nan, largest)
+
+    def to_chrome_trace(self, path: str | PathLike[str], most: int | None = None) -> Path:
+        """Write the run (or its first `most` requests) for a trace viewer; see :mod:`labcode.traceview`."""
+        return write_chrome_trace(self, path, most)
 
     # Summaries -----------------------------------------------------------------------------------------------
 
