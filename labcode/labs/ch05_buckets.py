@@ -87,7 +87,8 @@ def compute(buckets: int, wait_ms: float, rate: float) -> Result:
         Axis("Median TTFT", "s", "log"),
         (Series("this many buckets, this load", "line", WAITS, medians),),
         marks=(Mark("point", (wait_ms, p50), "this setting"), Mark("hline", p50_base, "pinned")),
-        text=f"A wait of {wait_ms:g} ms gives a median of {1000 * p50:.0f} ms; no wait gives {1000 * medians[0]:.0f} ms.",
+        text=f"A wait of {wait_ms:g} ms gives a median of {1000 * p50:.0f} ms; no wait gives "
+        f"{1000 * medians[0]:.0f} ms.",
     )
     return Result(
         (curve, fill, sweep),
@@ -105,6 +106,7 @@ LAB = Lab(
         Control("wait_ms", "Longest wait for company", WAITS, 400, "ms"),
     ),
     compute,
-    predict="Buckets save padding. At half a request per second, what do eight buckets with a longest wait of one second do to the "
+    predict="Buckets save padding. At half a request per second, what do eight buckets with a longest "
+    "wait of one second do to the "
     "median TTFT: halve it, leave it, or raise it many times?",
 )

@@ -99,6 +99,7 @@ LAB = Lab(
         Control("batching", "Batches are formed", BATCHING, BATCHING[0]),
     ),
     compute,
-    predict="Chat prompts differ a lot in length. Of the work of a padded batch of 8, how much is useful, and is a batch of "
+    predict="Chat prompts differ a lot in length. Of the work of a padded batch of 8, how much is "
+    "useful, and is a batch of "
     "64 better or worse?",
 )

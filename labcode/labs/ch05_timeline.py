@@ -84,6 +84,7 @@ LAB = Lab(
         Control("rounds", "A round takes", tuple(ROUNDS), "10 ms whatever is in it"),
     ),
     compute,
-    predict="B is done after one round. How much does the mean completion time fall if C may take B's seat at once, and does "
+    predict="B is done after one round. How much does the mean completion time fall if C may take B's "
+    "seat at once, and does "
     "anybody pay for it when a round of two takes longer than a round of one?",
 )

@@ -92,6 +92,7 @@ LAB = Lab(
         Control("size", "Batch size (max_bs)", (4, 16, 64), 16, "sequences"),
     ),
     compute,
-    predict="Four stages and one batch. Into how many micro-batches must it be cut until no stage idles, and does the token rate "
+    predict="Four stages and one batch. Into how many micro-batches must it be cut until no stage "
+    "idles, and does the token rate "
     "keep rising until then?",
 )

@@ -85,6 +85,7 @@ LAB = Lab(
         Control("memory", "KV slots reserved for a request", tuple(MEMORIES), "what it will use"),
     ),
     compute,
-    predict="Three seats, six requests, and the longest needs 9 iterations. How many iterations does the static engine need "
+    predict="Three seats, six requests, and the longest needs 9 iterations. How many iterations does "
+    "the static engine need "
     "until everybody is done, and how many the continuous one?",
 )
