@@ -6,6 +6,7 @@ A notebook whose code cells are already in the cache of the present labcode is n
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import time
 from collections.abc import Iterable
@@ -18,6 +19,7 @@ from jupyter_cache import get_cache
 from jupyter_cache.base import CacheBundleIn
 from jupyter_cache.executors.utils import single_nb_execution
 
+COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 PAGE_VIEW = {"LABCODE_LABS": "page"}    # labs leave a picture and a place for the page's script, not widgets
 KEEP = 3    # caches of former states of labcode that are kept, so that going back to one is quick
 
@@ -35,7 +37,7 @@ def run_notebook(path: Path, timeout: float) -> tuple[Any, float, str]:
     result = single_nb_execution(
         notebook, cwd=str(path.parent), timeout=int(timeout), allow_errors=False, extra_arguments=quiet
     )
-    return result.nb, result.time, result.exc_string or ""
+    return result.nb, result.time, COLOUR.sub("", result.exc_string or "")
 
 
 def waiting(paths: Iterable[Path], cache: Any) -> list[Path]:
