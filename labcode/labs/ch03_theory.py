@@ -58,7 +58,7 @@ def compute(rate: float, statistic: str, max_bs: int) -> Result:
     )
     ratios = tuple(here[name][which] / real for name in THEORIES)
     told = ", ".join(
-        f"{name} {'has no steady state' if ratio != ratio else f'says {ratio:.2g} of that'}"
+        f"{name} {'has no steady state' if ratio != ratio else f'says {ratio:.3f} of that'}"
         for name, ratio in zip(THEORIES, ratios, strict=True)
     )
     errors = Panel(
