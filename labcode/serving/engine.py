@@ -186,8 +186,7 @@ class ContinuousEngine:
         """Decide who gets how many new positions in the coming round."""
         prefill_only = self.limits.prefill == "prefill_first" and bool(self.prefilling)
         decode = {} if prefill_only else self.decoding
-        if decode and not self.fixed_need:
-            self.make_room()
+        preempted = bool(decode) and not self.fixed_need and self.make_room()
         budget = self.limits.token_budget
         left = UNLIMITED if budget is None else budget - len(decode)
         works = []
@@ -198,10 +197,16 @@ class ContinuousEngine:
             works.append((sequence, SeqWork(new, sequence.prefilled)))
             left -= new
         shape = StepShape.of([work for _, work in works], len(decode), self.decode_kv if decode else 0)
-        return Plan(tuple(works), decode, shape, 1 if works or self.step_by_step else self.horizon())
+        # After a preemption there are a seat and memory that the next round may give to somebody who waits.
+        one_step = bool(works) or preempted or self.step_by_step
+        return Plan(tuple(works), decode, shape, 1 if one_step else self.horizon())
 
-    def make_room(self) -> None:
-        """See that every decoding request can hold one more token; preempt the latest arrival until they can."""
+    def make_room(self) -> bool:
+        """See that every decoding request can hold one more token; preempt the latest arrival until they can.
+
+        Returns whether anybody was preempted.
+        """
+        preempted = False
         for sequence in sorted(self.decoding.values(), key=lambda s: s.request.arrival):
             if sequence.request.id not in self.decoding:
                 continue
@@ -210,8 +215,10 @@ class ContinuousEngine:
                 if victim is sequence and len(self.decoding) + len(self.prefilling) == 1:
                     raise RuntimeError(f"memory refuses to grow for request {victim.request.id}, which runs alone")
                 self.preempt(victim)
+                preempted = True
                 if victim is sequence:
                     break
+        return preempted
 
     def preempt(self, sequence: Sequence) -> None:
         """Take a request's seat and memory; it goes back to the line and recomputes its cache later."""
@@ -240,10 +247,7 @@ class ContinuousEngine:
             return 1
         # make_room has already taken the first step's page, so every holder stands one position further.
         holders = [(s.request, s.positions(self.decode_steps) + 1) for s in self.decoding.values()]
-        steps = min(steps, 1 + self.memory.horizon(holders))
-        for request, positions in holders:
-            self.memory.grow(request, positions + steps - 1)
-        return steps
+        return min(steps, 1 + self.memory.horizon(holders))
 
     def next_event(self) -> float:
         """Return when the plan must be looked at again, whatever happens inside: an arrival that could be seated."""
@@ -260,6 +264,9 @@ class ContinuousEngine:
         if batch:
             self.decode_steps += steps
             self.decode_kv += batch * steps
+        if steps > 1 and not self.fixed_need:
+            for sequence in plan.decode.values():
+                self.memory.grow(sequence.request, sequence.positions(self.decode_steps))
         prefill_tokens = sum(work.new for _, work in plan.prefill)
         for sequence, work in plan.prefill:
             sequence.prefilled += work.new
