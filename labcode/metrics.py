@@ -6,7 +6,7 @@ denominator: requests that were refused or failed stay in it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -64,8 +64,8 @@ class SLO:
         return good
 
 
-def weighted_percentile(values: ArrayLike, weights: ArrayLike | None, q: float) -> float:
-    """Return the smallest value below or at which at least `q` percent of the weight lies; NaN if there is none.
+def weighted_percentiles(values: ArrayLike, weights: ArrayLike | None, qs: Sequence[float]) -> list[float]:
+    """Return for each q the smallest value at or below which at least `q` percent of the weight lies.
 
     Parameters
     ----------
@@ -73,22 +73,43 @@ def weighted_percentile(values: ArrayLike, weights: ArrayLike | None, q: float) 
         NaN entries are left out.
     weights : array_like, shape (n,), or None
         Non-negative; None weighs all the same.
-    q : float
-        Percent, in [0, 100].
+    qs : sequence of float
+        Percents, in [0, 100].
+
+    Returns
+    -------
+    list of float
+        NaN for all if there is no value.
     """
-    if not 0 <= q <= 100:
-        raise ValueError(f"q = {q!r}: a percentile must lie in [0, 100]")
-    values = np.asarray(values, dtype=float)
-    weights = np.ones_like(values) if weights is None else np.asarray(weights, dtype=float)
-    kept = ~np.isnan(values) & (weights > 0)
-    values, weights = values[kept], weights[kept]
-    if not len(values):
-        return float("nan")
-    order = np.argsort(values, kind="stable")
-    cumulative = np.cumsum(weights[order])
+    for q in qs:
+        if not 0 <= q <= 100:
+            raise ValueError(f"q = {q!r}: a percentile must lie in [0, 100]")
+    numbers = np.asarray(values, dtype=float)
+    kept = ~np.isnan(numbers)
+    shares = np.array(qs) / 100
+    order = None
+    if weights is None:
+        numbers = np.sort(numbers[kept])
+        cumulative = np.arange(1.0, len(numbers) + 1)
+    else:
+        weighed = np.asarray(weights, dtype=float)
+        kept &= weighed > 0
+        if not kept.all():
+            numbers, weighed = numbers[kept], weighed[kept]
+        order = np.argsort(numbers)
+        cumulative = weighed[order]
+        np.cumsum(cumulative, out=cumulative)
+    if not len(numbers):
+        return [float("nan")] * len(qs)
     # The tolerance keeps 0.1 + 0.2 from stepping over an exact share.
-    index = np.searchsorted(cumulative, q / 100 * cumulative[-1] * (1 - 1e-12))
-    return float(values[order][min(int(index), len(values) - 1)])
+    indices = np.searchsorted(cumulative, shares * cumulative[-1] * (1 - 1e-12))
+    positions = np.minimum(indices, len(numbers) - 1)
+    return [float(numbers[position if order is None else order[position]]) for position in positions]
+
+
+def weighted_percentile(values: ArrayLike, weights: ArrayLike | None, q: float) -> float:
+    """Return a single percentile of weighted values; see `weighted_percentiles`."""
+    return weighted_percentiles(values, weights, [q])[0]
 
 
 def percentile(values: ArrayLike, q: float) -> float:
@@ -98,12 +119,14 @@ def percentile(values: ArrayLike, q: float) -> float:
 
 def mean(values: ArrayLike, weights: ArrayLike | None = None) -> float:
     """Return the (weighted) mean without NaN entries; NaN if there is none."""
-    values = np.asarray(values, dtype=float)
-    weights = np.ones_like(values) if weights is None else np.asarray(weights, dtype=float)
-    kept = ~np.isnan(values) & (weights > 0)
+    numbers = np.asarray(values, dtype=float)
+    weighed = np.ones_like(numbers) if weights is None else np.asarray(weights, dtype=float)
+    kept = ~np.isnan(numbers) & (weighed > 0)
     if not kept.any():
         return float("nan")
-    return float(np.average(values[kept], weights=weights[kept]))
+    if not kept.all():
+        numbers, weighed = numbers[kept], weighed[kept]
+    return float(np.dot(numbers, weighed) / weighed.sum())
 
 
 #: What `summarise` reports: key -> (unit, over what).
@@ -192,7 +215,8 @@ def summarise(
     duration : float, optional
         Seconds that rates are taken over; by default from the first arrival to the last finish.
     """
-    done = requests[requests["outcome"] == "finished"]
+    columns = ["arrival", "finished", "prompt_tokens", "output_tokens", "tpot"]
+    done = requests.loc[requests["outcome"] == "finished", columns]
     if duration is None:
         ends = requests[["finished", "first_token"]].max(axis=None)
         duration = float(ends - requests["arrival"].min())
@@ -213,19 +237,23 @@ def summarise(
     summary["output_tokens_per_s"] = float(done["output_tokens"].sum()) / duration
     ttft, tpot, e2e = requests["ttft"], done["tpot"], done["finished"] - done["arrival"]
     summary["ttft_mean_s"] = mean(ttft)
-    for q in (50, 90, 99):
-        summary[f"ttft_p{q}_s"] = percentile(ttft, q)
-    summary["ttft_max_s"] = percentile(ttft, 100)
+    percentiles = weighted_percentiles(ttft, None, (50, 90, 99, 100))
+    for key, value in zip(("p50", "p90", "p99", "max"), percentiles, strict=True):
+        summary[f"ttft_{key}_s"] = value
     summary["tpot_mean_s"] = mean(tpot)
     for name, values, qs in (("tpot", tpot, (50, 99)), ("e2e", e2e, (50, 99))):
-        for q in qs:
-            summary[f"{name}_p{q}_s"] = percentile(values, q)
+        for q, value in zip(qs, weighted_percentiles(values, None, qs), strict=True):
+            summary[f"{name}_p{q}_s"] = value
     summary["waited_mean_s"] = mean(requests["waited"])
-    summary["itl_mean_s"] = mean(itl_values, itl_weights)
-    for q in (50, 99):
-        summary[f"itl_p{q}_s"] = weighted_percentile(itl_values, itl_weights, q)
-    summary["itl_max_s"] = weighted_percentile(itl_values, itl_weights, 100)
+    summary.update(itl_summary(itl_values, itl_weights))
     return summary
+
+
+def itl_summary(values: ArrayLike, weights: ArrayLike | None) -> dict[str, float]:
+    """Return the keys of a summary about inter-token latencies (s), each weighed by its number of tokens."""
+    percentiles = weighted_percentiles(values, weights, (50, 99, 100))
+    keys = ("itl_mean_s", "itl_p50_s", "itl_p99_s", "itl_max_s")
+    return dict(zip(keys, (mean(values, weights), *percentiles), strict=True))
 
 
 def from_events(

@@ -11,10 +11,13 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from labcode.costs import CostModel, RooflineCost, decode_times
-from labcode.metrics import SLO, Summary, mean, steady_throughput, summarise
+from labcode.metrics import SLO, Summary, itl_summary, mean, summarise
 from labcode.serving.record import FINISHED, OUTCOMES, Record
 from labcode.traceview import write_chrome_trace
 from labcode.workload import Workload
+
+#: Decode steps whose times are worked out together.
+STEPS_AT_ONCE = 1 << 16
 
 
 class Run:
@@ -83,7 +86,8 @@ class Run:
         batch, tokens = s["n_decode"] + s["n_idle"], s["prefill_tokens"]
         per_prompt = tokens / np.maximum(1, s["n_prefill"])
         memory = self.cost.roofs.memory_time(tokens + batch, tokens + s["decode_kv"])
-        compute = self.cost.roofs.compute_time(tokens + batch, s["n_prefill"] + batch, tokens * per_prompt / 2 + s["decode_kv"])
+        pairs = tokens * per_prompt / 2 + s["decode_kv"]
+        compute = self.cost.roofs.compute_time(tokens + batch, s["n_prefill"] + batch, pairs)
         return np.where(compute > memory, "compute", "memory")
 
     # Token times ---------------------------------------------------------------------------------------------
@@ -95,30 +99,42 @@ class Run:
         rows = np.flatnonzero(s["n_decode"] > 0)
         steps = s["steps"][rows]
         ends = np.repeat(s["end"][rows], steps)
-        seats = s["n_decode"][rows] + s["n_idle"][rows]
+        first = np.cumsum(steps) - steps
         several = np.flatnonzero(steps > 1)
-        if len(several) and hasattr(self.cost, "decode_times"):
-            # All runs of steps at once: the number of each step within its run, then running sums per run.
-            first = np.cumsum(steps) - steps
-            counts = steps[several]
-            inside = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-            batch = np.repeat(seats[several], counts)
-            kv = np.repeat(s["decode_kv"][rows][several], counts) + batch * inside
-            sums = np.cumsum(self.cost.decode_times(batch, kv))
-            before = np.concatenate([[0.0], sums])[np.cumsum(counts) - counts]
-            ends[np.repeat(first[several], counts) + inside] = np.repeat(s["start"][rows][several] - before, counts) + sums
-            ends[first[several] + counts - 1] = s["end"][rows][several]
-        elif len(several):
-            first = np.cumsum(steps) - steps
+        if hasattr(self.cost, "decode_times"):
+            # Many runs of steps at once, but not all: a block fits into the processor's cache, and its sums stay short.
+            blocks = np.cumsum(steps[several]) // STEPS_AT_ONCE
+            for part in np.split(several, np.flatnonzero(np.diff(blocks)) + 1):
+                self._fill(ends, rows[part], first[part])
+        else:
             for row in several:
-                times = decode_times(self.cost, int(seats[row]), int(s["decode_kv"][rows[row]]), int(steps[row]))
-                ends[first[row] : first[row] + steps[row] - 1] = s["start"][rows[row]] + np.cumsum(times)[:-1]
+                k, a, b = rows[row], first[row], first[row] + steps[row] - 1
+                batch, kv = int(s["n_decode"][k] + s["n_idle"][k]), int(s["decode_kv"][k])
+                times = decode_times(self.cost, batch, kv, int(steps[row]))
+                ends[a:b] = s["start"][k] + np.cumsum(times)[:-1]
         return ends
 
-    @cached_property
+    def _fill(self, ends: NDArray[np.float64], rows: NDArray[np.intp], first: NDArray[np.intp]) -> None:
+        """Write into `ends` those of all steps of the segments `rows`, whose first steps have the numbers `first`."""
+        if not len(rows):
+            return
+        s = self.record.segments
+        counts = s["steps"][rows]
+        before = np.cumsum(counts) - counts
+        inside = np.arange(counts.sum()) - np.repeat(before, counts)  # number of each step within its segment
+        batch = np.repeat(s["n_decode"][rows] + s["n_idle"][rows], counts)
+        kv = np.repeat(s["decode_kv"][rows], counts) + batch * inside
+        sums = np.cumsum(self.cost.decode_times(batch, kv))  # type: ignore[attr-defined]
+        offset = s["start"][rows] - np.concatenate([[0.0], sums])[before]
+        ends[np.repeat(first, counts) + inside] = np.repeat(offset, counts) + sums
+        ends[first + counts - 1] = s["end"][rows]
+
     def _gaps(self) -> NDArray[np.float64]:
-        """From the end of one decode step to the end of the next (s); the first has none."""
-        return np.diff(self.decode_ends, prepend=np.nan)
+        """From the end of one decode step to the end of the next (s); the first has none, after the last comes -inf."""
+        gaps = np.full(len(self.decode_ends) + 1, -np.inf)
+        gaps[0] = np.nan
+        np.subtract(self.decode_ends[1:], self.decode_ends[:-1], out=gaps[1:-1])
+        return gaps
 
     def token_times(self, request: int) -> NDArray[np.float64]:
         """Return the time of every token that a request got, in seconds, shape (tokens,)."""
@@ -157,10 +173,10 @@ class Run:
         longer = rec.span_count > 1
         np.add.at(weights, rec.span_first[longer] + 1, 1.0)
         np.add.at(weights, (rec.span_first + rec.span_count)[longer], -1.0)
-        weights = np.cumsum(weights)[:-1]
-        shared = weights > 0.5
+        np.cumsum(weights, out=weights)
+        shared = weights > 0.5  # never the sentinel at the end
         _, lone = self._lone_gaps()
-        return np.concatenate([self._gaps[shared], lone]), np.concatenate([weights[shared], np.ones(len(lone))])
+        return np.concatenate([self._gaps()[shared], lone]), np.concatenate([weights[shared], np.ones(len(lone))])
 
     def largest_itl(self) -> NDArray[np.float64]:
         """Return the largest inter-token latency of each request in s, NaN where there is none, shape (n,)."""
@@ -168,13 +184,12 @@ class Run:
         largest = np.full(len(self.load), -np.inf)
         longer = np.flatnonzero(rec.span_count > 1)
         if len(longer):
-            # reduceat takes the maximum over [bounds[0], bounds[1]), [bounds[1], bounds[2]), ...: every other one counts.
+            # reduceat takes the maximum over [bounds[0], bounds[1]), [bounds[1], bounds[2]), ...: every other counts.
             longer = longer[np.argsort(rec.span_first[longer], kind="stable")]
             bounds = np.empty(2 * len(longer), dtype=np.int64)
             bounds[0::2] = rec.span_first[longer] + 1
             bounds[1::2] = rec.span_first[longer] + rec.span_count[longer]
-            gaps = np.append(self._gaps, -np.inf)
-            np.maximum.at(largest, rec.span_request[longer], np.maximum.reduceat(gaps, bounds)[0::2])
+            np.maximum.at(largest, rec.span_request[longer], np.maximum.reduceat(self._gaps(), bounds)[0::2])
         requests, lone = self._lone_gaps()
         np.maximum.at(largest, requests, lone)
         return np.where(np.isinf(largest), np.nan, largest)
@@ -187,8 +202,10 @@ class Run:
 
     def summary(self, slo: SLO | None = None) -> Summary:
         """Return one flat mapping; ``.table()`` of it adds every key's unit and denominator."""
-        values, weights = self.itl()
-        summary = summarise(self.requests, values, weights, slo)
+        # Before the table of requests is there: with millions of tokens both at once would be much to hold.
+        itl = itl_summary(*self.itl())
+        summary = summarise(self.requests, slo=slo)
+        summary.update(itl)
         s = self.record.segments
         length = s["end"] - s["start"]
         busy = float(length.sum())
@@ -236,9 +253,10 @@ class Run:
         if not np.isfinite(rec.first_token).any():
             return float("nan")
         until = float(np.nanmax(rec.first_token))
+        start = float(self.load.arrival[0])
+        if until <= start:
+            return float("nan")
         s = self.record.segments
-        decode = np.repeat(s["n_decode"][s["n_decode"] > 0], s["steps"][s["n_decode"] > 0])
-        times = np.concatenate([self.decode_ends, rec.span_time])
-        tokens = np.concatenate([decode, np.ones(len(rec.span_time))])
-        return steady_throughput(times, tokens, until, float(self.load.arrival[0]))
-
+        made = np.searchsorted(self.decode_ends, until, "right")
+        decode = np.repeat(s["n_decode"][s["n_decode"] > 0], s["steps"][s["n_decode"] > 0])[:made].sum()
+        return float(decode + np.count_nonzero(rec.span_time <= until)) / (until - start)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
-from scipy import stats
+from scipy.special import stdtrit
 
 from labcode.checks import fraction, one_of
 
@@ -21,7 +21,7 @@ def mean_interval(values: ArrayLike, level: float = 0.95) -> tuple[float, float,
     mean = float(values.mean())
     if n == 1:
         return mean, np.nan, np.nan
-    half = float(stats.t.ppf((1 + level) / 2, n - 1) * values.std(ddof=1) / np.sqrt(n))
+    half = float(stdtrit(n - 1, (1 + level) / 2) * values.std(ddof=1) / np.sqrt(n))
     return mean, mean - half, mean + half
 
 
