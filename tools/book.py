@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import shutil
 import subprocess
 import sys
 import time
@@ -51,7 +52,12 @@ def build_pages(everything: bool) -> bool:
     stamp.write_text(makers)
     call = "from jupyter_book.cli.main import main; main()"    # the package has no __main__
     command = [sys.executable, "-c", call, "build", ".", "-W", "-n", "--keep-going", "--quiet"]
-    return subprocess.run(command + ["--all"] * everything, cwd=ROOT).returncode == 0
+    well = subprocess.run(command + ["--all"] * everything, cwd=ROOT).returncode == 0
+    if not well:
+        # Sphinx would not warn again about a page that it has read, and the next build would look clean.
+        shutil.rmtree(BUILD / ".doctrees", ignore_errors=True)
+        stamp.unlink()
+    return well
 
 
 def build(workers: int, everything: bool = False) -> list[str]:
