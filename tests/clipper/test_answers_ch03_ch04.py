@@ -1,0 +1,42 @@
+"""Answers of chapters 3 and 4 against the figures that the seeds print, and against arithmetic on paper."""
+
+import pytest
+
+from labcode.exercises import check, exercises
+
+STATED = {
+    "31.6a": 4,
+    "31.6b": 4 / 3,
+    "31.6c": 2 / 3,
+    "31.6d": 1,
+    "31.7e": 0.200,
+    "31.7f": 0.921,
+    "31.8b": 0.98,
+    "31.8c": 0.995,
+    "31.8d": 1 - 0.01 / 3,
+    "3.1a": 4 * 1.75 / 2 * 1.8,
+    "3.1b": 4 / 2 * 1.8,
+    "3.1c": 0.1 / 0.2,
+    "3.2a": 256 / (0.006 + 0.00003 * 256) / 290,
+    "3.2c": 16 * 290 * 0.006 / (1 - 16 * 290 * 0.00003),
+    "L2a": 34,
+    "L2b": 17,
+    "L2c": 16,
+    "L2q": 1700,
+    "4.1a": 61,
+    "4.1b": 140 / 200,
+    "4.2a": 1 / 2,
+    "4.2b": 1 / 5,
+    "4.3a": 139,
+}
+
+
+@pytest.mark.parametrize("name", STATED)
+def test_stated_answer_is_right_and_another_is_not(name):
+    assert check(name, STATED[name]) == "right"
+    assert check(name, STATED[name] * 1.3) != "right"
+
+
+def test_the_fixed_point_is_close_to_the_exact_mean():
+    answers = exercises()
+    assert answers["3.2c"].answer() == pytest.approx(answers["3.2b"].answer(), rel=0.01)
