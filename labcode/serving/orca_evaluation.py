@@ -109,11 +109,13 @@ def faster_transformer(
     return finished
 
 
-def lone_target(machine: Machine, prompt: int = 128, output: int = 32) -> float:
-    """Return the paper's latency target: twice the normalised time of a request that has the machine to
-    itself, s."""
-    alone = workload.fixed(n=1, prompt=prompt, output=output)
-    return 2 * float(normalised(alone, orca(alone, 1, machine))[0])
+def lone_target(machine: Machine, multiple: float = 2.0) -> float:
+    """Return a latency target: `multiple` times the normalised time of a request that has the machine to itself, s.
+
+    The paper takes twice the time of its engine with 128 prompt tokens, which generates 32 tokens (figure 9c).
+    """
+    alone = workload.fixed(n=1, prompt=128, output=32)
+    return positive("multiple", multiple) * float(normalised(alone, orca(alone, 1, machine))[0])
 
 
 def largest_rate(
@@ -152,6 +154,7 @@ def compare(
     shortest_prefix: bool = True,
     ft_sizes: tuple[int, ...] = FT_SIZES,
     orca_sizes: tuple[int, ...] = (128,),
+    multiple: float = 2.0,
 ) -> dict[str, float]:
     """L33: rates within the target, by batch size, and the ratio of the best of each.
 
@@ -162,7 +165,7 @@ def compare(
         ``ratio``.
     """
     machine, load = Machine(stages), workload.orca_paper(n=n, rate=1.0, seed=seed)
-    target = lone_target(machine)
+    target = lone_target(machine, multiple)
     rates = {"target_s": target}
     for size in ft_sizes:
         baseline = partial(faster_transformer, max_bs=size, machine=machine, shortest_prefix=shortest_prefix)
