@@ -21,9 +21,7 @@ from labcode.clipper.evidence import SLO, Estimate, controllers, strategy_run
 
 
 def test_aimd_step_by_step_without_noise():
-    run = simulate_controller(
-        LatencyProfile(0.003, 0.001), AIMD(0.020, start=16), 8, rng=np.random.default_rng(0)
-    )
+    run = simulate_controller(LatencyProfile(0.003, 0.001), AIMD(0.020, start=16), 8, rng=np.random.default_rng(0))
     assert run.batch.tolist() == [16, 17, 18, 16, 17, 18, 16, 17]
     assert run.late_share(0.020) == 2 / 8
 

@@ -73,10 +73,7 @@ def test_waiting_saves_work_not_throughput_in_an_open_loop():
         assert with_wait.busy < without.busy
     # Far above it the batches fill by themselves.
     rate = 3 / HIGH_FIXED.latency(1)
-    busy = [
-        simulate_delayed(HIGH_FIXED, rate, 5000, wait, 8, rng=np.random.default_rng(0))
-        for wait in (0.0, 0.002)
-    ]
+    busy = [simulate_delayed(HIGH_FIXED, rate, 5000, wait, 8, rng=np.random.default_rng(0)) for wait in (0.0, 0.002)]
     assert busy[1].throughput == pytest.approx(busy[0].throughput, rel=0.05)
 
 

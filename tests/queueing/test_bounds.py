@@ -29,9 +29,7 @@ def test_worst_case_keeps_both_p99s():
 def test_independent_exponential_quantile_against_a_sample():
     rng = np.random.default_rng(5)
     total = rng.exponential(1.0, 400_000) + rng.exponential(2.0, 400_000)
-    assert independent_exponential_sum_quantile(0.99, 1.0, 2.0) == pytest.approx(
-        np.quantile(total, 0.99), rel=0.02
-    )
+    assert independent_exponential_sum_quantile(0.99, 1.0, 2.0) == pytest.approx(np.quantile(total, 0.99), rel=0.02)
 
 
 @given(st.lists(st.floats(0, 0.3), min_size=1, max_size=3), st.integers(0, 2**32 - 1))
@@ -39,9 +37,7 @@ def test_the_bound_holds_for_dependent_stages(levels, seed):
     rng = np.random.default_rng(seed)
     common = rng.exponential(1, 500)
     stages = [common * rng.uniform(0, 2, 500) for _ in levels]
-    thresholds = [
-        np.quantile(stage, 1 - eps, method="inverted_cdf") for stage, eps in zip(stages, levels, strict=True)
-    ]
+    thresholds = [np.quantile(stage, 1 - eps, method="inverted_cdf") for stage, eps in zip(stages, levels, strict=True)]
     covered = np.mean(sum(stages) <= sum(thresholds) + 1e-12)
     exceeded = [float(np.mean(s > t)) for s, t in zip(stages, thresholds, strict=True)]
     assert covered >= union_bound(exceeded) - 1e-9

@@ -111,9 +111,7 @@ def test_md1_tail_integrates_to_the_mean(rho):
 @pytest.mark.parametrize("t", [0.4, 3.0, 20.0])
 def test_inversion_recovers_mm1(rho, t):
     assert mg1_tail(rho, exponential(1.0), 1.0, t) == pytest.approx(MM1(rho, 1).tail(t), abs=1e-6)
-    assert mg1_tail(rho, exponential(1.0), 1.0, t, sojourn=False) == pytest.approx(
-        MM1(rho, 1).wait_tail(t), abs=1e-6
-    )
+    assert mg1_tail(rho, exponential(1.0), 1.0, t, sojourn=False) == pytest.approx(MM1(rho, 1).wait_tail(t), abs=1e-6)
 
 
 def test_inversion_agrees_with_franx_away_from_the_kinks():

@@ -5,7 +5,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labcode.queueing import MD1, MG1, MG1PS, MM1, MMc, fcfs, mg1_tail, poisson_arrivals, processor_sharing
+from labcode.queueing import (
+    MD1,
+    MG1,
+    MG1PS,
+    MM1,
+    MMc,
+    SharedServer,
+    decode_speed,
+    fcfs,
+    mg1_tail,
+    poisson_arrivals,
+    processor_sharing,
+)
 
 paths = st.lists(st.tuples(st.floats(0, 3), st.floats(0, 4)), min_size=1, max_size=30)
 
@@ -152,23 +164,48 @@ def test_ciw_agrees_on_three_servers():
     check([run.mean() for run in runs], MMc(2.4, 1, 3).W, 0.10)
 
 
-@pytest.mark.slow
-@pytest.mark.peers
-def test_ciw_and_our_path_agree_customer_by_customer():
+def ciw_departures(gaps, services):
+    """Departures of given customers from a single server of Ciw, which takes both as sequences."""
     ciw = pytest.importorskip("ciw")
-    rng = np.random.default_rng(3)
-    gaps, services = rng.exponential(1.0, 400), rng.exponential(0.9, 400)
     network = ciw.create_network(
         arrival_distributions=[ciw.dists.Sequential([*gaps.tolist(), float("inf")])],
         service_distributions=[ciw.dists.Sequential(services.tolist())],
         number_of_servers=[1],
     )
     simulation = ciw.Simulation(network)
-    simulation.simulate_until_max_customers(400, method="Finish")
+    simulation.simulate_until_max_customers(len(gaps), method="Finish")
+    # In the order of arrival; a few of the last may still be inside when the count is reached.
+    return [r.exit_date for r in sorted(simulation.get_all_records(), key=lambda r: r.arrival_date)]
+
+
+@pytest.mark.slow
+@pytest.mark.peers
+def test_ciw_and_our_path_agree_customer_by_customer_in_heavy_traffic():
+    rng = np.random.default_rng(3)
+    gaps, services = rng.exponential(1.0, 4000), rng.exponential(0.98, 4000)
+    theirs = ciw_departures(gaps, services)
+    assert len(theirs) >= 3999
+    assert theirs == pytest.approx(fcfs(np.cumsum(gaps), services)[: len(theirs)].tolist())
+
+
+@pytest.mark.slow
+@pytest.mark.peers
+def test_ciw_and_our_processor_sharing_agree_customer_by_customer():
+    ciw = pytest.importorskip("ciw")
+    rng = np.random.default_rng(6)
+    gaps, services = rng.exponential(1.0, 600), rng.gamma(0.5, 1.6, 600)
+    arrivals = np.cumsum(gaps)
+    ours = processor_sharing(arrivals, services)
+    network = ciw.create_network(
+        arrival_distributions=[ciw.dists.Sequential([*gaps.tolist(), float("inf")])],
+        service_distributions=[ciw.dists.Sequential(services.tolist())],
+        number_of_servers=[float("inf")],
+    )
+    simulation = ciw.Simulation(network, node_class=ciw.PSNode)
+    simulation.simulate_until_max_time(float(ours.max()) + 1)
     records = sorted(simulation.get_all_records(), key=lambda r: r.arrival_date)
-    ours = fcfs(np.cumsum(gaps), services)
-    assert np.array([r.exit_date for r in records]) == pytest.approx(ours[: len(records)])
-    assert len(records) >= 399
+    assert len(records) == 600
+    assert [r.exit_date for r in records] == pytest.approx(ours.tolist())
 
 
 @pytest.mark.slow
@@ -192,6 +229,42 @@ def test_simpy_and_our_path_agree_customer_by_customer():
         environment.process(customer(i))
     environment.run()
     assert left == pytest.approx(fcfs(arrivals, services, servers=3))
+
+
+def shared_mean(rate, works, speed, rng):
+    """Mean sojourn of a server with total speed speed[n - 1], equally shared by the n present, event by event."""
+    arrivals = poisson_arrivals(rate, len(works), rng)
+    left, came, sojourns, now, following = [], [], [], 0.0, 0
+    while following < len(works) or left:
+        pace = speed[min(len(left), len(speed)) - 1] / len(left) if left else 0.0
+        leaves = now + min(left) / pace if left else np.inf
+        comes = arrivals[following] if following < len(works) else np.inf
+        step = min(leaves, comes) - now
+        left = [work - pace * step for work in left]
+        now += step
+        if comes < leaves:
+            left.append(works[following])
+            came.append(now)
+            following += 1
+        else:
+            gone = int(np.argmin(left))
+            sojourns.append(now - came.pop(gone))
+            left.pop(gone)
+    return np.mean(sojourns)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sigma", [0.0, 0.75, 1.2])
+def test_shared_server_is_insensitive_to_the_distribution_of_the_work(sigma):
+    # The decode loop of the paper GPU in units of its fixed cost, 30 seats.
+    speed = decode_speed(1.0, 0.1, 30)
+    theory = SharedServer(4.0, 1.0, tuple(speed)).W
+    runs = []
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        works = rng.lognormal(-(sigma**2) / 2, sigma, 5000)  # mean 1 whatever sigma
+        runs.append(shared_mean(4.0, works.tolist(), speed, rng))
+    check(runs, theory, 0.05)
 
 
 def test_refusals():
