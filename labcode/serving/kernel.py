@@ -19,6 +19,9 @@ from labcode.serving.memory import UNLIMITED, needs, refusal, reservation_rule
 from labcode.serving.record import FINISHED, REFUSED, SEGMENT_COLUMNS, UNFINISHED, Record
 from labcode.workload import Workload
 
+NARROW = ("n_prefill", "n_decode", "waiting")
+WIDE = ("steps", "prefill_tokens", "decode_kv", "kv_used", "kv_reserved")
+
 
 @compiled
 def roof_times(roofs, new, seqs, pairs, kv):
@@ -31,12 +34,12 @@ def roof_times(roofs, new, seqs, pairs, kv):
 @compiled
 def serve(
     arrival, prompt, output, key, need, capacity, max_bs, prefill_first, in_arrival_order, roofs, p, stop_at,
-    admitted, first_token, finished, outcome, span_first, span_count, floats, ints,
+    admitted, first_token, finished, outcome, span_first, span_count, times, narrow, wide,
 ):  # fmt: skip
     """Serve a workload; fill the output arrays and return the number of segments.
 
-    `floats` (m, 2) receives start and end of each segment, `ints` (m, 9) the other columns of a segment in the
-    order of `SEGMENT_COLUMNS`.
+    The columns of the segments go into the rows of three arrays: `times` (start, end), `narrow` (n_prefill, n_decode,
+    waiting) and `wide` (steps, prefill_tokens, decode_kv, kv_used, kv_reserved).
     """
     n = len(arrival)
     waiting = [(0.0, 0)]  # heap of (key, request); the first entry tells the compiler the type
@@ -78,7 +81,8 @@ def serve(
         if count > 0:
             batch = 0 if prefill_first else decoding
             first_kv = 0 if prefill_first else decode_kv
-            memory, compute = roof_times(roofs, new_tokens + batch, count + batch, new_pairs + first_kv, new_tokens + first_kv)
+            tokens, moved = new_tokens + batch, new_tokens + first_kv
+            memory, compute = roof_times(roofs, tokens, count + batch, new_pairs + first_kv, moved)
             steps = 1
             now = start + run_length(memory, 0.0, compute, 0.0, p, 1.0)
         else:
@@ -121,9 +125,9 @@ def serve(
                 decoding += 1
                 decode_kv += prompt[i] + 1
                 heapq.heappush(leaving, (decode_steps + output[i] - 1, i))
-        floats[m, 0], floats[m, 1] = start, now
-        ints[m, 0], ints[m, 1], ints[m, 2], ints[m, 3], ints[m, 4] = steps, count, new_tokens, batch, 0
-        ints[m, 5], ints[m, 6], ints[m, 7], ints[m, 8] = first_kv, used, held, in_line
+        times[0, m], times[1, m] = start, now
+        narrow[0, m], narrow[1, m], narrow[2, m] = count, batch, in_line
+        wide[0, m], wide[1, m], wide[2, m], wide[3, m], wide[4, m] = steps, new_tokens, first_kv, used, held
         m += 1
     for entry in leaving:  # cut off while decoding
         i = entry[1]
@@ -152,19 +156,22 @@ def serve_workload(load: Workload, keys: NDArray[np.float64], policy: str, pool:
     outcome = np.full(n, UNFINISHED, dtype=np.int8)
     span_first, span_count = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
     # A segment ends with an arrival, a completion or a prefill: each request causes at most one of each.
-    floats, ints = np.empty((3 * n + 8, 2)), np.empty((3 * n + 8, 9), dtype=np.int64)
+    # What is not used of these costs nothing: memory that nobody touches is never handed out.
+    rows = 3 * n + 8
+    times, narrow, wide = np.empty((2, rows)), np.empty((3, rows), np.int32), np.empty((5, rows), np.int64)
     barred = np.where(load.prompt + load.output > longest, capacity + 1, need) if longest else need
     roofs = cost.roofs
     m = serve(
         # Fresh copies, so that the compiler meets the same array types whatever the order is.
-        load.arrival, load.prompt, load.output, np.array(keys, dtype=float), barred, capacity, min(max_bs, n), prefill_first,
-        bool(np.all(np.diff(keys) >= 0)),
+        load.arrival, load.prompt, load.output, np.array(keys, dtype=float), barred, capacity, min(max_bs, n),
+        prefill_first, bool(np.all(np.diff(keys) >= 0)),
         np.array([roofs.read_weights, roofs.gather, roofs.move_kv, roofs.linear, roofs.logits, roofs.attention]),
-        cost.p, stop_at, admitted, first_token, finished, outcome, span_first, span_count, floats, ints,
+        cost.p, stop_at, admitted, first_token, finished, outcome, span_first, span_count, times, narrow, wide,
     )  # fmt: skip
-    segments = {"start": floats[:m, 0].copy(), "end": floats[:m, 1].copy()}
-    for column, (name, dtype) in enumerate(SEGMENT_COLUMNS[2:]):
-        segments[name] = ints[:m, column].astype(dtype)
+    columns = dict(zip(NARROW, narrow[:, :m], strict=True)) | dict(zip(WIDE, wide[:, :m], strict=True))
+    nobody = np.broadcast_to(np.int32(0), m)  # a finished sequence never keeps its seat here
+    columns |= {"start": times[0, :m], "end": times[1, :m], "n_idle": nobody}
+    segments = {name: columns[name] for name, _ in SEGMENT_COLUMNS}
     served = np.flatnonzero(~np.isnan(first_token))
     reasons = {
         int(i): str(refusal(int(load.prompt[i]), int(load.output[i]), int(need[i]), capacity, longest))
