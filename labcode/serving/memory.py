@@ -108,7 +108,8 @@ class PagedMemory:
         """Tokens in pages that are handed out."""
         return (self.pages - self.free_pages) * self.page
 
-    def _pages(self, positions: int) -> int:
+    def pages_for(self, positions: int) -> int:
+        """Return the pages that `positions` tokens fill, the last one perhaps in part."""
         return -(-positions // self.page)
 
     def refusal(self, request: Request) -> str | None:
@@ -117,7 +118,7 @@ class PagedMemory:
 
     def try_admit(self, request: Request, positions: int) -> bool:
         """Hand out the pages of the first step, or return False."""
-        need = self._pages(positions)
+        need = self.pages_for(positions)
         if need > self.free_pages:
             return False
         self._held[request.id] = need
@@ -126,7 +127,7 @@ class PagedMemory:
 
     def grow(self, request: Request, positions: int) -> bool:
         """Hand out the further pages that `positions` tokens need, or return False."""
-        further = self._pages(positions) - self._held[request.id]
+        further = self.pages_for(positions) - self._held[request.id]
         if further > self.free_pages:
             return False
         if further > 0:

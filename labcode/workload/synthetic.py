@@ -18,10 +18,10 @@ from labcode.workload.request import FloatArray, IntArray, Workload, stretched
 
 # The lecture does not publish its generator; these four were fitted to its figures (mean of the unclipped
 # distribution in tokens, sigma of the logarithm).
-PROMPT_MEAN = 430.0
+PROMPT_MEAN = 425.0
 PROMPT_SIGMA = 0.85
-OUTPUT_MEAN = 290.0
-OUTPUT_SIGMA = 0.74
+OUTPUT_MEAN = 285.0
+OUTPUT_SIGMA = 0.75
 LONGEST = 4096  # both lengths are clipped to [1, LONGEST]
 
 LONG_PROMPT_MEAN = 2048.0
