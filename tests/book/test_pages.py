@@ -103,6 +103,12 @@ def test_page_in_a_browser(visit: Visit, view: str) -> None:
             .filter(i => !(i.alt || '').trim() || !i.complete || i.naturalWidth === 0).map(i => i.src)"""
     )
     assert bad == []
+    unnamed = page.evaluate(
+        """() => [...document.querySelectorAll('.bd-article svg')]
+            .filter(s => s.closest('[aria-hidden=true]') === null && !s.closest('mjx-container'))
+            .filter(s => !(s.getAttribute('aria-label') || s.querySelector('title')?.textContent || '').trim()).length"""
+    )
+    assert unnamed == 0
 
     # Nothing sticks out at the side.
     wide = page.evaluate("() => document.documentElement.scrollWidth - document.documentElement.clientWidth")
