@@ -321,5 +321,6 @@ class ContinuousEngine:
 
     def close(self) -> None:
         """Write down what the requests had got that were still decoding when the run was cut off."""
+        self.take_arrivals()  # a leap that nobody could join may have passed over some who must be refused
         for sequence in self.decoding.values():
             self.close_span(sequence)

@@ -129,7 +129,12 @@ def serve(
         narrow[0, m], narrow[1, m], narrow[2, m] = count, batch, in_line
         wide[0, m], wide[1, m], wide[2, m], wide[3, m], wide[4, m] = steps, new_tokens, first_kv, used, held
         m += 1
-    for entry in leaving:  # cut off while decoding
+    # Cut off: who has come meanwhile and can never fit is refused all the same, and the others keep what they got.
+    while coming < n and arrival[coming] <= now + SAME_INSTANT:
+        if need[coming] > capacity:
+            outcome[coming] = REFUSED
+        coming += 1
+    for entry in leaving:
         i = entry[1]
         span_count[i] = decode_steps - span_first[i]
     return m
