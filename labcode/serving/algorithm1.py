@@ -21,6 +21,7 @@ from labcode.serving.leap import SAME_INSTANT
 from labcode.serving.pipeline import Pipeline
 from labcode.workload import Workload
 
+FOREVER = float("inf")
 INITIATION, RUNNING, INCREMENT = range(3)  # the paper's words; today one says prefill and decode
 
 
@@ -80,54 +81,55 @@ class OrcaScheduler:
         nan = np.full(len(load), np.nan)
         self.admitted, self.first_token, self.finished = nan, nan.copy(), nan.copy()
 
+    # fmt: off
     def serve(self) -> Served:
         """Run until every request has its last token."""
         arrival, coming, now, sent = self.load.arrival.tolist(), 0, 0.0, 0
-        n_scheduled, n_rsrv = 0, 0  # 1, 2
-        while True:  # 3
+        n_scheduled, n_rsrv = 0, 0                                              # 1, 2
+        while True:                                                             # 3
             while coming < len(arrival) and arrival[coming] <= now + SAME_INSTANT:
                 self.pool.append(coming)
                 coming += 1
-            batch, n_rsrv = self.select(n_rsrv)  # 4
+            batch, n_rsrv = self.select(n_rsrv)                                 # 4
             if batch:
-                self.schedule(batch, now, sent)  # 5-7
-                n_scheduled, sent = n_scheduled + 1, sent + 1  # 8
-                if n_scheduled < self.n_workers:  # 9
+                self.schedule(batch, now, sent)                                 # 5-7
+                n_scheduled, sent = n_scheduled + 1, sent + 1                   # 8
+                if n_scheduled < self.n_workers:                                # 9
                     continue
-            elif not self.flying and coming == len(arrival):
-                return Served(self.admitted, self.first_token, self.finished, sent)
-            elif coming < len(arrival) and (
-                not self.flying or arrival[coming] < self.flying[0][0] - SAME_INSTANT
-            ):
-                now = arrival[coming]  # nothing to select: an arrival comes before the next return
-                continue
-            now, _, returned = heapq.heappop(self.flying)  # 10
-            for i in returned:  # 11
-                self.state[i] = INCREMENT  # 12
+            else:
+                next_arrival = arrival[coming] if coming < len(arrival) else FOREVER
+                next_return = self.flying[0][0] if self.flying else FOREVER
+                if next_arrival == next_return == FOREVER:
+                    return Served(self.admitted, self.first_token, self.finished, sent)
+                if next_arrival < next_return - SAME_INSTANT:
+                    now = next_arrival
+                    continue
+            now, _, returned = heapq.heappop(self.flying)                       # 10
+            for i in returned:                                                  # 11
+                self.state[i] = INCREMENT                                       # 12
                 self.generated[i] += 1
                 if self.generated[i] == 1:
                     self.first_token[i] = now
-                if self.generated[i] == self.output[i]:  # 13
+                if self.generated[i] == self.output[i]:                         # 13
                     self.finished[i] = now
-                    n_rsrv -= self.max_tokens[i]  # 14
-            # The pool is in order of arrival already, so line 20 is a merge.
-            self.pool = list(
-                heapq.merge(self.pool, [i for i in returned if self.generated[i] < self.output[i]])
-            )
-            n_scheduled -= 1  # 15
+                    n_rsrv -= self.max_tokens[i]                                # 14
+            going_on = [i for i in returned if self.generated[i] < self.output[i]]
+            self.pool = list(heapq.merge(self.pool, going_on))                  # 20
+            n_scheduled -= 1                                                    # 15
 
-    def select(self, n_rsrv: int) -> tuple[list[int], int]:  # 17
+    def select(self, n_rsrv: int) -> tuple[list[int], int]:                     # 17
         """Return the batch of the next iteration, and the slots reserved with it."""
-        batch: list[int] = []  # 18
-        for i in self.pool:  # nobody here is running, and they are in order of arrival           19-21
-            if len(batch) == self.max_bs:  # 22
+        batch: list[int] = []                                                   # 18
+        for i in self.pool:  # not running, in order of arrival                   19-21
+            if len(batch) == self.max_bs:                                       # 22
                 break
-            if self.state[i] == INITIATION:  # 23
-                if n_rsrv + self.max_tokens[i] > self.n_slots:  # 24, 25
+            if self.state[i] == INITIATION:                                     # 23
+                if n_rsrv + self.max_tokens[i] > self.n_slots:                  # 24, 25
                     break
-                n_rsrv += self.max_tokens[i]  # 26
-            batch.append(i)  # 27
-        return batch, n_rsrv  # 28
+                n_rsrv += self.max_tokens[i]                                    # 26
+            batch.append(i)                                                     # 27
+        return batch, n_rsrv                                                    # 28
+    # fmt: on
 
     def schedule(self, batch: list[int], now: float, number: int) -> None:
         """Send one iteration of `batch` into the pipeline."""

@@ -19,7 +19,7 @@ from labcode.serving import evidence
 from labcode.serving.bucketed import BucketRules
 from labcode.serving.timeline import timeline
 
-LABS = ("ch05-timeline", "ch05-padding", "ch05-buckets", "ch07-timeline", "ch07-pipeline", "ch07-deadlock")
+LABS = ("ch05-timeline", "ch05-padding", "ch05-buckets", "ch07-timeline", "ch07-pipeline", "ch07-deadlock", "ch07-head")
 
 
 @pytest.mark.parametrize("id", LABS)
