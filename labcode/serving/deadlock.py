@@ -16,6 +16,7 @@ preemption the third.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,6 +28,7 @@ from labcode.serving.timeline import ABSENT, DECODE, PREFILL, WAITING
 from labcode.workload import Request, Workload
 
 STUCK = "x"  # has a seat, and waits for a slot
+LONGEST = 100_000  # iterations
 
 
 @dataclass(frozen=True)
@@ -84,19 +86,34 @@ class _Seat:
     tokens: int = 0
 
 
-def run_without_preemption(load: Workload, memory: Memory, max_bs: int) -> SlotRun:
+def run_without_preemption(
+    load: Workload, memory: Memory, max_bs: int, compute: Callable[[list[int]], None] | None = None
+) -> SlotRun:
     """Run `load` iteration by iteration (arrivals count iterations) and stop at the end, or at a standstill.
 
     Each iteration: seat requests first come, first served while `memory` takes them in; whoever is new
     prefills; every other seated request asks `memory` for one more slot, decodes if it gets it and else waits
     in its seat.
 
+    Parameters
+    ----------
+    load : Workload
+        Arrivals up to `LONGEST` iterations.
+    memory : Memory
+    max_bs : int
+        Seats.
+    compute : callable, optional
+        Is given in each iteration the requests that move, as a list of ids: to let a real model make their tokens.
+
     Raises
     ------
     ValueError
-        If a request can never run to its end even alone (``memory.refusal``), or `max_bs` is not at least 1.
+        If a request can never run to its end even alone (``memory.refusal``), arrives after `LONGEST`, or `max_bs` is
+        not at least 1.
     """
     max_bs = integer("max_bs", max_bs)
+    if load.arrival[-1] > LONGEST:
+        raise ValueError(f"arrival = {load.arrival[-1]}: iterations are counted one by one, at most {LONGEST} of them")
     for request in load.requests():
         reason = memory.refusal(request) if hasattr(memory, "refusal") else None
         if reason:
@@ -118,9 +135,12 @@ def run_without_preemption(load: Workload, memory: Memory, max_bs: int) -> SlotR
             column[request.id] = WAITING
         for seat in seats:
             column[seat.request.id] = _advance(seat, memory)
+        moving = [seat.request.id for seat in seats if column[seat.request.id] != STUCK]
+        if compute is not None and moving:
+            compute(moving)
         columns.append(column)
         used.append(sum(seat.written for seat in seats))
-        if seats and all(column[seat.request.id] == STUCK for seat in seats):
+        if seats and not moving:
             # Nobody moved, so nobody will leave and no slot comes free; an arrival could only take more.
             standstill = Standstill(
                 now,

@@ -9,6 +9,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from labcode import simulate, workload
+from labcode.model import TINY, Chunk, KVCache, forward_ragged, generate, random_model
 from labcode.serving.deadlock import run_without_preemption
 from labcode.serving.memory import PagedMemory, ReservationMemory
 from labcode.serving.skipping import SkippingQueue
@@ -31,6 +32,23 @@ def test_three_requests_stand_still():
     assert sum(run.standstill.held.values()) == 24  # nothing is free, and every holder needs more
     assert (run.finished == -1).all()
     assert "r0 holds 8 and lacks 4" in str(run.standstill)
+
+
+def test_the_real_model_stands_still_with_correct_tokens():
+    """The mini model under the same scheduler: what it has made until the standstill is what it makes alone."""
+    model, rng = random_model(TINY, seed=0), np.random.default_rng(2)
+    prompts = [rng.integers(0, TINY.vocab, 4).tolist() for _ in range(4)]
+    caches, tokens = [KVCache(model) for _ in prompts], [[] for _ in prompts]
+
+    def compute(moving):
+        batch = [Chunk(tokens[i][-1:] or prompts[i], caches[i]) for i in moving]
+        for i, token in zip(moving, forward_ragged(model, batch).argmax(axis=1), strict=True):
+            tokens[i].append(int(token))
+
+    run = run_without_preemption(THREE, PagedMemory(24, 1), 3, compute)
+    assert {i: caches[i].length for i in range(3)} == run.standstill.held
+    assert [len(t) for t in tokens] == [5, 5, 5, 0]
+    assert tokens[:3] == [generate(model, prompt, 9)[:5] for prompt in prompts[:3]]
 
 
 def test_reservation_cures_it():
@@ -79,6 +97,8 @@ def test_a_standstill_is_one(load, max_bs, capacity):
 def test_what_can_never_run_is_refused_before_any_work():
     with pytest.raises(ValueError, match="request 1: needs 30 tokens"):
         run_without_preemption(workload.from_arrays([0, 0], [4, 20], [4, 10]), PagedMemory(24, 1), 2)
+    with pytest.raises(ValueError, match="one by one"):
+        run_without_preemption(workload.from_arrays([1e12], 4, 4), PagedMemory(24, 1), 2)
     with pytest.raises(ValueError, match="max_bs"):
         run_without_preemption(THREE, PagedMemory(24, 1), 0)
 
