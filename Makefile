@@ -51,7 +51,7 @@ test: env check ## every check and test; builds the book first
 	@$(PY) -m pytest --benchmark-skip $(PYTEST_ARGS)
 
 test-quick: env ## tests that need neither a browser nor patience (under a minute)
-	@$(PY) -m pytest -q -m "not slow and not browser and not peers and not benchmark" --benchmark-skip $(PYTEST_ARGS)
+	@$(PY) -m pytest -q -n $(WORKERS) -m "not slow and not browser and not peers and not benchmark" --benchmark-disable $(PYTEST_ARGS)
 
 test-peers: env ## live comparisons with peer libraries
 	@$(PY) -m pytest -m peers $(PYTEST_ARGS)
