@@ -35,6 +35,7 @@ from __future__ import annotations
 import importlib
 import os
 import pkgutil
+import re
 
 from labcode.labs.lab import Control, Lab, Result
 from labcode.labs.panel import Axis, Mark, Panel, Series
@@ -52,8 +53,8 @@ def register(lab: Lab) -> Lab:
 
 
 def _module_names() -> list[str]:
-    """Return the names of the modules that hold a lab: a chapter, an underscore, a name."""
-    return sorted(m.name for m in pkgutil.iter_modules(__path__) if m.name[:2] == "ch" and m.name[2:4].isdigit())
+    """Return the names of the modules that hold a lab: a chapter (ch05) or an appendix (a1), an underscore, a name."""
+    return sorted(m.name for m in pkgutil.iter_modules(__path__) if re.match(r"(ch\d\d|a\d)_", m.name))
 
 
 def _load(module: str) -> Lab:
