@@ -10,6 +10,7 @@ from __future__ import annotations
 import heapq
 import json
 import math
+from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -157,3 +158,44 @@ def _engine_events(run: Run, horizon: float) -> list[Event]:
         events.append({"name": name, "ph": "C", "pid": ENGINE, "tid": 0, "ts": microseconds(end),
                        "args": dict.fromkeys(keys, 0)})  # fmt: skip
     return events
+
+
+#: Phase -> (colour, hatch): told apart without colour as well.
+LOOKS = {
+    "waiting": ("#c9510c", "////"),
+    "prefill": ("#00805d", "...."),
+    "decode": ("#0072b2", ""),
+}
+
+
+def draw(events: list[Event], axes: Sequence[Any]) -> None:
+    """Draw a trace as a viewer would show it: requests in the first of two matplotlib axes, the engine in the second.
+
+    Parameters
+    ----------
+    events : list of dict
+        The ``traceEvents`` of a file, or what `trace_events` returns.
+    axes : two Axes
+    """
+    from matplotlib.patches import Patch
+
+    for axis, pid in zip(axes, (REQUESTS, ENGINE), strict=True):
+        slices = [event for event in events if event["ph"] == "X" and event["pid"] == pid]
+        for kind, (colour, hatch) in LOOKS.items():
+            look = {"facecolor": colour, "hatch": hatch, "edgecolor": "white", "linewidth": 0.6}
+            for event in slices:
+                if event["cat"] == kind:
+                    span = (event["ts"] * 1e-6, event["dur"] * 1e-6)
+                    axis.broken_barh([span], (event["tid"] - 0.4, 0.8), **look)
+        axis.set_yticks(sorted({event["tid"] for event in slices}))
+        axis.invert_yaxis()
+    for event in events:
+        if event["ph"] == "X" and event["cat"] == "request":
+            place = (event["ts"] * 1e-6, event["tid"])
+            axes[0].annotate(event["name"].split()[-1], place, xytext=(3, 0), textcoords="offset points", va="center",
+                             fontsize=7, bbox={"boxstyle": "round,pad=0.1", "fc": "white", "ec": "none"})  # fmt: skip
+    handles = [Patch(facecolor=c, hatch=h, edgecolor="white", label=kind) for kind, (c, h) in LOOKS.items()]
+    axes[0].legend(handles=handles, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, frameon=False)
+    axes[0].set_ylabel("Row")
+    axes[1].set_yticks([0], ["engine"])
+    axes[1].set_xlabel("Time (s)")

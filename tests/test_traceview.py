@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from labcode import simulate, workload
-from labcode.traceview import ENGINE, REQUESTS, trace_events
+from labcode.traceview import ENGINE, REQUESTS, draw, trace_events
 
 
 def read(run, tmp_path, **options):
@@ -107,3 +107,17 @@ def test_only_the_first_requests_on_demand(run, tmp_path):
     with pytest.raises(ValueError, match="most = 0"):
         run.to_chrome_trace(tmp_path / "none.json", most=0)
     assert not (tmp_path / "none.json").exists()
+
+
+def test_what_is_drawn_is_what_the_file_says(run, tmp_path):
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    matplotlib.use("Agg")
+    axes = Figure().subplots(2, 1)
+    draw(read(run, tmp_path, most=10), axes)
+    spans = [path.get_extents() for collection in axes[1].collections for path in collection.get_paths()]
+    first = slices(read(run, tmp_path, most=10), ENGINE, ("prefill", "decode"))[0]
+    assert min(box.x0 for box in spans) == pytest.approx(first["ts"] * 1e-6)
+    labels = {text.get_text() for text in axes[0].texts}
+    assert labels == {str(i) for i in range(10)}
