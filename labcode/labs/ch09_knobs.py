@@ -1,0 +1,130 @@
+"""The flagship lab: four knobs of continuous batching on a chat load, against Orca with everything reserved."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from labcode import simulate, workload
+from labcode.labs.curves import WAITING, distribution, over_time, shares, what_binds
+from labcode.labs.lab import Control, Lab, Result
+from labcode.labs.panel import Axis, Mark, Panel, Series
+from labcode.metrics import SLO, percentile
+from labcode.run import Run
+
+GOAL = SLO(ttft=1.0, tpot=0.050)
+RATES = (4, 8, 16, 20, 24, 32, 40, 48, 64, 80)
+MEMORIES = ("max:8192", "max:4096", "pow2", "oracle")
+PINNED: dict[str, Any] = {"max_bs": 256, "memory": "max:8192", "prefill": "mixed"}
+WAYS = {"mixed": "mixed", "prefill first": "prefill_first"}
+
+
+@lru_cache
+def requests() -> workload.Workload:
+    """Return the 600 chat requests of this lab, at one a second."""
+    return workload.chat(n=600, rate=1.0, seed=1)
+
+
+@lru_cache(maxsize=64)
+def serve(rate: float, max_bs: int, memory: str, prefill: str) -> Run:
+    """Serve the requests at a rate."""
+    return simulate(requests().at_rate(rate), max_bs=max_bs, memory=memory, prefill=prefill)
+
+
+@lru_cache(maxsize=None)
+def attained(rate: float, max_bs: int, memory: str, prefill: str) -> float:
+    """Return the share of submitted requests within the SLO."""
+    return serve(rate, max_bs, memory, prefill).met(GOAL)
+
+
+def compute(rate: float, max_bs: int, memory: str, prefill: str) -> Result:
+    """Serve the same requests with these knobs, and with the pinned ones."""
+    knobs: dict[str, Any] = {"max_bs": max_bs, "memory": memory, "prefill": WAYS[prefill]}
+    run, pinned = serve(rate, **knobs), serve(rate, **PINNED)
+    share, share_pinned = attained(rate, **knobs), attained(rate, **PINNED)
+    median = percentile(run.record.first_token - run.load.arrival, 50)
+    return Result(
+        (ttft_panel(run, pinned), itl_panel(run, pinned), goodput_panel(rate, share, knobs), memory_panel(run)),
+        f"{rate:g} requests/s: {share:.0%} within the SLO (pinned {share_pinned:.0%}), median TTFT {said(median)}; "
+        f"{WAITING[what_binds(run, max_bs)]}.",
+    )
+
+
+def said(seconds: float) -> str:
+    """Return a time as a person would say it."""
+    return f"{1000 * seconds:.0f} ms" if seconds < 1 else f"{seconds:.1f} s"
+
+
+def ttft_panel(run: Run, pinned: Run) -> Panel:
+    """Return the distribution of TTFT over requests."""
+    ours, base = (distribution(one.record.first_token - one.load.arrival) for one in (run, pinned))
+    p50, p99 = (percentile(run.record.first_token - run.load.arrival, q) for q in (50, 99))
+    return Panel(
+        "ttft", "Time to first token, request by request",
+        Axis("TTFT", "s", "log"), Axis("Share of requests", limits=(0, 1)),
+        (Series("these knobs", "line", ours, shares(ours)),
+         Series("pinned: reserve 8192, 256 seats, mixed", "line", base, shares(base), role="baseline")),
+        marks=(Mark("vline", GOAL.ttft, "SLO 1 s"),),
+        text=f"Half of the requests have their first token within {said(p50)}, 99 % within {said(p99)}.",
+    )  # fmt: skip
+
+
+def itl_panel(run: Run, pinned: Run) -> Panel:
+    """Return the distribution of inter-token latency over tokens."""
+    ours, base = (distribution(*one.itl()) for one in (run, pinned))
+    return Panel(
+        "itl", "Inter-token latency, token by token",
+        Axis("ITL", "s", "log"), Axis("Share of tokens", limits=(0, 1)),
+        (Series("these knobs", "line", ours, shares(ours)),
+         Series("pinned: reserve 8192, 256 seats, mixed", "line", base, shares(base), role="baseline")),
+        marks=(Mark("vline", GOAL.tpot, "TPOT goal 50 ms"),),
+        text=f"The longest pause within an answer is {said(ours[-1])}.",
+    )  # fmt: skip
+
+
+def goodput_panel(rate: float, share: float, knobs: dict[str, Any]) -> Panel:
+    """Return attainment over the arrival rate, with the operating point."""
+    ours = tuple(attained(r, **knobs) for r in RATES)
+    base = tuple(attained(r, **PINNED) for r in RATES)
+    kept = [r for r, s in zip(RATES, ours, strict=True) if s >= 0.9]
+    text = f"At least 90 % are within the SLO up to {kept[-1]:g} requests/s." if kept else "No rate here keeps 90 % within the SLO."
+    return Panel(
+        "goodput", "Within the SLO, by arrival rate",
+        Axis("Arrival rate", "requests/s"), Axis("Share of submitted requests", limits=(0, 1.05)),
+        (Series("these knobs", "line", RATES, ours),
+         Series("pinned: reserve 8192, 256 seats, mixed", "line", RATES, base, role="baseline")),
+        marks=(Mark("hline", 0.9, "goal 90 %"), Mark("point", (rate, share), "now")),
+        text=text,
+    )  # fmt: skip
+
+
+def memory_panel(run: Run) -> Panel:
+    """Return KV cache taken and written over the time of the run."""
+    pool = run.record.capacity
+    time, held = over_time(run, run.record.segments["kv_reserved"] / pool)
+    _, written = over_time(run, run.kv_used_mean() / pool)
+    most, mean = max(held), float(np.sum(written) / np.sum(held)) if sum(held) else float("nan")
+    return Panel(
+        "memory", "KV cache taken and written",
+        Axis("Time", "s"), Axis("Share of the pool", limits=(0, 1.05)),
+        (Series("taken", "line", time, held), Series("written", "line", time, written, role="alt1")),
+        marks=(Mark("hline", 1.0, "the whole pool"),),
+        text=f"Up to {most:.0%} of the pool is taken; of what is taken, {mean:.0%} is written.",
+    )  # fmt: skip
+
+
+LAB = Lab(
+    "ch09-knobs",
+    "Four knobs of continuous batching",
+    (
+        Control("rate", "Arrival rate", RATES, 32, "requests/s"),
+        Control("max_bs", "Seats (max_bs)", (8, 32, 64, 256), 256),
+        Control("memory", "KV reservation", MEMORIES, "oracle"),
+        Control("prefill", "Prefill joins", tuple(WAYS), "mixed"),
+    ),
+    compute,
+    predict="At 32 requests/s and with 8192 tokens reserved for everyone, most requests miss the SLO. Which single knob "
+    "repairs that: more seats, a smaller reservation, or prefill first?",
+)
