@@ -24,11 +24,6 @@ PAGE_VIEW = {"LABCODE_LABS": "page"}    # labs leave a picture and a place for t
 KEEP = 3    # caches of former states of labcode that are kept, so that going back to one is quick
 
 
-def has_code(notebook: nbformat.NotebookNode) -> bool:
-    """Return whether there is anything to run."""
-    return any(cell.cell_type == "code" for cell in notebook.cells)
-
-
 def run_notebook(path: Path, timeout: float) -> tuple[Any, float, str]:
     """Run one notebook in its own folder; return it with outputs, the seconds it took, and the traceback or ""."""
     notebook = nbformat.read(path, as_version=4)
@@ -44,11 +39,8 @@ def waiting(paths: Iterable[Path], cache: Any) -> list[Path]:
     """Return the notebooks that `cache` does not hold."""
     found = []
     for path in paths:
-        notebook = nbformat.read(path, as_version=4)
-        if not has_code(notebook):
-            continue
         try:
-            cache.match_cache_notebook(notebook)
+            cache.match_cache_notebook(nbformat.read(path, as_version=4))
         except KeyError:
             found.append(path)
     return found
