@@ -33,7 +33,7 @@ class Interval:
 
     def __post_init__(self) -> None:
         if not self.low <= self.mean <= self.high:
-            raise ValueError(f"Interval({self.mean!r}, low={self.low!r}, high={self.high!r}): low <= mean <= high is needed")
+            raise ValueError(f"Interval mean = {self.mean!r}: must lie in [{self.low!r}, {self.high!r}]")
 
     @property
     def half(self) -> float:
@@ -45,7 +45,8 @@ class Interval:
 
     def __format__(self, spec: str) -> str:
         spec = spec or ".3g"
-        if abs((self.high - self.mean) - (self.mean - self.low)) <= 1e-9 * max(abs(self.mean), 1e-300) + 1e-12 * self.half:
+        skew = abs((self.high - self.mean) - (self.mean - self.low))
+        if skew <= 1e-9 * max(abs(self.mean), self.half):
             return f"{self.mean:{spec}} ± {self.half:{spec}}"
         return f"{self.mean:{spec}} [{self.low:{spec}}, {self.high:{spec}}]"
 
@@ -59,7 +60,7 @@ def _draws(values: ArrayLike, confidence: float) -> NDArray[np.float64]:
         raise ValueError(f"values has shape {draws.shape}: at least two draws in one dimension are needed")
     bad = np.flatnonzero(~np.isfinite(draws))
     if len(bad):
-        raise ValueError(f"values[{bad[0]}] = {draws[bad[0]]!r}: a finite number is needed; say how many draws had none")
+        raise ValueError(f"values[{bad[0]}] = {draws[bad[0]]!r}: a finite number is needed")
     if not 0 < confidence < 1:
         raise ValueError(f"confidence = {confidence!r}: must lie between 0 and 1")
     return draws
@@ -88,8 +89,13 @@ def t_interval(values: ArrayLike, confidence: float = 0.95) -> Interval:
     return Interval(mean, low, high, len(draws), confidence)
 
 
-def bootstrap_interval(values: ArrayLike, statistic: Statistic = np.mean, confidence: float = 0.95,  # type: ignore[assignment]
-                       resamples: int = 2000, seed: int = 0) -> Interval:
+def bootstrap_interval(
+    values: ArrayLike,
+    statistic: Statistic = np.mean,
+    confidence: float = 0.95,  # type: ignore[assignment]
+    resamples: int = 2000,
+    seed: int = 0,
+) -> Interval:
     """Return a statistic of independent draws and its percentile bootstrap interval (Efron 1979).
 
     For statistics with no formula (a median, a ratio) and skewed draws.  With fewer than ten draws or so it is too

@@ -24,9 +24,9 @@ AT_ONCE = 1e6  # requests/s: all of a workload is there before the first step en
 def drain_rate(load: Workload, skip: float = 0.25, **options: Any) -> float:
     """Return the pace at which an engine works off a line that is never empty, in requests/s.
 
-    Everybody is there from the start.  Counted are admissions from the moment that a share `skip` of the requests has been
-    admitted until the last one: by then the first, synchronous batch has dissolved, and before then nobody's seat stays
-    free.  In a saturated engine admissions and completions come at the same pace.
+    Everybody is there from the start.  Counted are admissions from the moment that a share `skip` of the requests
+    has been admitted (the first, synchronous batch has dissolved by then) until the last one (no seat stays free
+    before).  In a saturated engine admissions and completions come at the same pace.
 
     Parameters
     ----------
@@ -50,10 +50,10 @@ def drain_rate(load: Workload, skip: float = 0.25, **options: Any) -> float:
 
 
 def mean_context(load: Workload) -> float:
-    """Return the mean number of positions that a decode step finds and writes, over all decode steps of `load`, in tokens.
+    """Return the mean number of cached positions of a decoding sequence, over all decode steps of `load`, in tokens.
 
-    A request with prompt p and output o decodes o - 1 times, at positions p + 1 ... p + o - 1.  Long outputs weigh more: they
-    are there more often.
+    A request with prompt p and output o decodes o - 1 times, with p + 1 ... p + o - 1 positions.  Long outputs weigh
+    more: they are there more often.
     """
     steps = load.output - 1
     total = int(steps.sum())
@@ -62,7 +62,9 @@ def mean_context(load: Workload) -> float:
     return float((steps * (load.prompt + load.output / 2)).sum() / total)
 
 
-def ideal_decode(batch: int, context: float, model: ModelSpec | str = "llama3-8b", gpu: GPUSpec | str = "h100") -> float:
+def ideal_decode(
+    batch: int, context: float, model: ModelSpec | str = "llama3-8b", gpu: GPUSpec | str = "h100"
+) -> float:
     """Return the tokens/s of `batch` sequences that decode for ever at `context` positions: no prefill, no empty seat.
 
     batch / max(read_weights + batch · (gather + move_kv · context), batch · (linear + logits + attention · context))
@@ -79,7 +81,8 @@ class FluidBounds:
     Attributes
     ----------
     smooth : float
-        Every step holds the same mixture of prefill and decode, so that both roofs are used at once: nobody can do better.
+        Every step holds the same mixture of prefill and decode, so that both roofs are used at once: nobody can do
+        better with so many seats.
     apart : float
         Prefills and decodes each have steps of their own.
     memory, compute : float
@@ -92,11 +95,14 @@ class FluidBounds:
     compute: float
 
 
-def fluid_bounds(load: Workload, batch: int, model: ModelSpec | str = "llama3-8b", gpu: GPUSpec | str = "h100") -> FluidBounds:
+def fluid_bounds(
+    load: Workload, batch: int, model: ModelSpec | str = "llama3-8b", gpu: GPUSpec | str = "h100"
+) -> FluidBounds:
     """Return what the roofline allows a saturated engine that always has `batch` sequences seated.
 
-    A request sits through one step with its prefill and o - 1 decode steps, so in an average step of `batch` sequences a share
-    1/mean(o) of them prefills.  Averages of the four sums of a step follow, and from these the time of each roof.
+    A request sits through one step with its prefill and o - 1 decode steps, so in an average step of `batch`
+    sequences a share 1/mean(o) of them prefills.  Averages of the four sums of a step follow, and from these the time
+    of each roof.
     """
     batch = integer("batch", batch)
     roofs = roofline(as_model(model), as_gpu(gpu))
@@ -116,7 +122,7 @@ def fluid_bounds(load: Workload, batch: int, model: ModelSpec | str = "llama3-8b
 
 
 def waiting_at(run: Run, times: ArrayLike) -> NDArray[np.float64]:
-    """Return how many requests have arrived but hold no seat at each of `times` (s), shape as `times`; refused ones left out."""
+    """Return how many requests have arrived but hold no seat at each of `times` (s); refused ones are left out."""
     times = np.asarray(times, dtype=float)
     admitted = run.record.admitted
     served = ~np.isnan(admitted)
@@ -128,8 +134,8 @@ def fluid_goodput(drain: float, n: int, ttft: float, attainment: float, head_sta
     """Return the rate at which a fluid line just lets a share `attainment` of `n` requests start within `ttft` seconds.
 
     Above the drain rate d, request i waits (i - h)(1/d - 1/λ) for its turn, where the first h find a free seat.  With
-    i = attainment · n that equals `ttft` at 1/λ = 1/d - ttft / (attainment · n - h); infinity if that is not positive: the workload is
-    over before the line is long enough.
+    i = attainment · n that equals `ttft` at 1/λ = 1/d - ttft / (attainment · n - h); infinity if that is not positive:
+    the workload is over before the line is long enough.
 
     Parameters
     ----------

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
-from labcode import simulate
-from labcode.labs import views
+from labcode import simulate, workload
+from labcode.labs.curves import over_time as averaged
+from labcode.labs.curves import running
 from labcode.labs.lab import Control, Lab, Result
 from labcode.labs.panel import Axis, Mark, Panel, Series
 from labcode.run import Run
 from labcode.sustain import ideal_decode, mean_context
 
-SEEDS, POINTS = 5, 60
-COUNTS = (300, 600, 1200, 3000, 6000)
-SYSTEMS = {
+SEEDS, POINTS = 4, 60
+COUNTS = (300, 600, 1200, 3000)
+SYSTEMS: dict[str, dict[str, Any]] = {
     "Orca, oracle": {"memory": "oracle"},
     "Orca, 8192 reserved": {"memory": "max:8192"},
     "static, 128 seats": {"engine": "static", "max_bs": 128, "memory": "unlimited"},
@@ -24,12 +26,15 @@ SYSTEMS = {
 
 def serve(system: str, n: int, rate: float, seed: int) -> Run:
     """Run n chat requests at a rate."""
-    return simulate(views.chat(n, seed).at_rate(rate), **SYSTEMS[system])  # type: ignore[arg-type]
+    return simulate(workload.chat(n, rate, seed), **SYSTEMS[system])
 
 
 def overall(run: Run) -> float:
     """Return all output tokens over the whole duration, tokens/s."""
     return float(run.load.output.sum() / (np.nanmax(run.record.finished) - run.load.arrival[0]))
+
+
+Values = tuple[float, ...]
 
 
 @lru_cache(maxsize=128)
@@ -40,22 +45,21 @@ def rates_of(system: str, n: int, rate: float) -> tuple[np.ndarray, np.ndarray]:
 
 
 @lru_cache(maxsize=128)
-def over_time(system: str, n: int, rate: float) -> tuple[tuple[float, ...], tuple[float, ...], tuple[float, ...], float, float, float]:
+def over_time(system: str, n: int, rate: float) -> tuple[Values, Values, Values, float, float, float]:
     """Return times, tokens/s and sequences at work of the first seed; end of arrivals, last first token, end (s)."""
     run = serve(system, n, rate, 0)
     s = run.record.segments
-    edges = views.span(run, POINTS)
     length = np.maximum(s["end"] - s["start"], 1e-12)
-    tokens = views.averaged(run, (s["n_decode"] * s["steps"] + s["n_prefill"]) / length, edges)
-    working = views.averaged(run, s["n_decode"] + s["n_prefill"], edges)
-    ends = float(run.load.arrival[-1]), float(np.nanmax(run.record.first_token)), float(edges[-1])
-    return views.middles(edges), tuple(tokens.tolist()), tuple(working.tolist()), *ends
+    times, tokens = averaged(run, (s["n_decode"] * s["steps"] + s["n_prefill"]) / length, POINTS)
+    _, working = averaged(run, running(run), POINTS)
+    ends = float(run.load.arrival[-1]), float(np.nanmax(run.record.first_token)), float(s["end"][-1])
+    return tuple(float(t) for t in times), tokens, working, *ends
 
 
 @lru_cache(maxsize=1)
 def ideal() -> float:
     """Return tokens/s of 128 sequences that do nothing but decode at the chat load's mean context."""
-    return ideal_decode(128, mean_context(views.chat(6000, 0)))
+    return ideal_decode(128, mean_context(workload.chat(20000, 1.0, 0)))
 
 
 def compute(system: str, n: int, rate: float) -> Result:
@@ -68,31 +72,56 @@ def compute(system: str, n: int, rate: float) -> Result:
     marks = (Mark("vline", arrived, "last arrival"), Mark("vline", started, "last request starts"))
     tail = (end - started) / end
     panels = (
-        Panel("tokens", "Output tokens per second, as the run goes", Axis("Time", "s"), Axis("Output", "tokens/s"),
-              (Series("this run", "area", times, tokens),), marks,
-              f"After the last request has started there are {end - started:.1f} s of {end:.1f} s left: tail-off is {tail:.0%} of the run."),
-        Panel("working", "Sequences that still need tokens", Axis("Time", "s"), Axis("Sequences"),
-              (Series("this run", "line", times, working),), marks,
-              f"At the end the longest answer runs alone, for as long as it takes ({times[-1] - times[0]:.0f} s shown)."),
-        Panel("count", "The same overload, with more requests", Axis("Requests in the experiment", "", "log"),
-              Axis("Throughput", "tokens/s"),
-              (Series("overall: 5 seeds", "band", COUNTS, tuple(whole.min(1)), tuple(whole.max(1)), role="baseline"),
-               Series("overall", "line", COUNTS, tuple(whole.mean(1)), role="baseline"),
-               Series("steady: 5 seeds", "band", COUNTS, tuple(steady.min(1)), tuple(steady.max(1))),
-               Series("steady", "line", COUNTS, tuple(steady.mean(1)))),
-              (Mark("hline", ideal(), "128 ideal decodes"), Mark("point", (n, a), "overall now")),
-              f"Overall {a:,.0f} tokens/s, steady {b:,.0f}: overall is {1 - a / b:.0%} lower."),
-    )  # fmt: skip
-    return Result(panels, f"{n} requests at {rate:g} req/s, {system}: total tokens over total time gives {a:,.0f} tokens/s, the time until "
-                          f"the last request starts {b:,.0f}.")
+        Panel(
+            "tokens",
+            "Output tokens per second, as the run goes",
+            Axis("Time", "s"),
+            Axis("Output", "tokens/s"),
+            (Series("this run", "area", times, tokens),),
+            marks,
+            f"{end - started:.1f} s of {end:.1f} s come after the last request has started: tail-off is {tail:.0%} of the run.",
+        ),
+        Panel(
+            "working",
+            "Sequences that still need tokens",
+            Axis("Time", "s"),
+            Axis("Sequences"),
+            (Series("this run", "line", times, working),),
+            marks,
+            f"{np.mean(working):.0f} sequences on average, {max(working):.0f} at the most; at the end the longest answer runs alone.",
+        ),
+        Panel(
+            "count",
+            "The same overload, with more requests",
+            Axis("Requests in the experiment", "", "log"),
+            Axis("Throughput", "tokens/s"),
+            (
+                Series("overall: 4 seeds", "band", COUNTS, tuple(whole.min(1)), tuple(whole.max(1)), role="baseline"),
+                Series("overall", "line", COUNTS, tuple(whole.mean(1)), role="baseline"),
+                Series("steady: 4 seeds", "band", COUNTS, tuple(steady.min(1)), tuple(steady.max(1))),
+                Series("steady", "line", COUNTS, tuple(steady.mean(1))),
+            ),
+            (Mark("hline", ideal(), "128 ideal decodes"), Mark("point", (n, a), "overall now")),
+            f"Overall {a:,.0f} tokens/s, steady {b:,.0f}: overall is {1 - a / b:.0%} lower.",
+        ),
+    )
+    return Result(
+        panels,
+        f"{n} requests at {rate:g} req/s, {system}: all tokens over all time gives {a:,.0f} tokens/s, "
+        f"counting only until the last request starts {b:,.0f}.",
+    )
 
 
 LAB = Lab(
-    "ch08-tail-off", "Steady state and tail-off",
-    (Control("system", "System", tuple(SYSTEMS), "Orca, oracle"),
-     Control("n", "Requests in the experiment", COUNTS, 600),
-     Control("rate", "Arrival rate", (32, 64, 128, 256), 128, "req/s")),
+    "ch08-tail-off",
+    "Steady state and tail-off",
+    (
+        Control("system", "System", tuple(SYSTEMS), "Orca, oracle"),
+        Control("n", "Requests in the experiment", COUNTS, 600),
+        Control("rate", "Arrival rate", (32, 64, 128, 256), 128, "req/s"),
+    ),
     compute,
-    predict="600 requests arrive within five seconds. For what share of the run is the engine's batch nearly empty, and how far below the "
-            "pace of the busy engine does 'all tokens over all time' lie? What happens to the gap with five times as many requests?",
-)  # fmt: skip
+    predict="600 requests arrive within five seconds. For what share of the run will the engine's batch be emptying, and "
+    "how far below the pace of the busy engine does 'all tokens over all time' lie? What happens to the gap with "
+    "five times as many requests?",
+)
