@@ -160,8 +160,8 @@ def chat_under(cost: str, rate: float, seed: int, n: int = 300) -> dict[str, flo
     return {key: summary[key] for key in keys}
 
 
-def goodput_under(cost: str, seed: int, n: int = 300) -> dict[str, float]:
+def goodput_under(cost: str, seed: int, n: int = 300, memory: str = "oracle") -> dict[str, float]:
     """Return the goodput (requests/s) of that A100 under one of those prices (default SLO, 90 %)."""
     price = compared_costs()[str(one_of("cost", cost, compared_costs()))]
-    found = goodput(workload.chat(n, 8.0, seed), SLO(), gpu="a100-80", memory="oracle", cost=price)
+    found = goodput(workload.chat(n, 8.0, seed), SLO(), gpu="a100-80", memory=memory, cost=price)
     return {"goodput": found.rate}

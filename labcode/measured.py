@@ -274,8 +274,8 @@ def a100_llama3_8b(cache_writes: bool = True) -> MeasuredCost:
     Parameters
     ----------
     cache_writes : bool
-        Count the kernel that writes keys and values into the cache.  As measured it takes a hundred times as long as
-        its bytes need, which says more about that kernel than about the GPU; Vidur counts it.
+        Count the kernel that writes keys and values into the cache.  As measured it takes hundreds of times as long
+        as its bytes need, which says more about that kernel than about the GPU; Vidur counts it.
     """
     linear = samples("a100_llama3_8b_linear")
     scale = 32e-3
