@@ -13,8 +13,10 @@ What is measured is the kernels; the time between them, which a CPU needs to lau
 
 from __future__ import annotations
 
+import math
+from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from os import PathLike
@@ -25,7 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from labcode.checks import integer, non_negative
 from labcode.costs import StepShape
-from labcode.hardware import GPUSpec, ModelSpec
+from labcode.hardware import GPUSpec, ModelSpec, SeqWork
 
 Floats = NDArray[np.float64]
 
@@ -51,6 +53,9 @@ class Grid:
     rows: Floats
     columns: Floats
     values: Floats
+    _rows: list[float] = field(init=False, repr=False)
+    _columns: list[float] = field(init=False, repr=False)
+    _values: list[list[float]] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         for name in ("rows", "columns", "values"):
@@ -64,6 +69,9 @@ class Grid:
             raise ValueError(f"Grid.values: shape {self.values.shape}, but there are {shape} grid lines")
         if not (np.isfinite(self.values) & (self.values >= 0)).all():
             raise ValueError("Grid.values: every value must be a finite time, not below 0")
+        # Plain lists beside the arrays, for `at`.
+        for name in ("rows", "columns", "values"):
+            object.__setattr__(self, f"_{name}", getattr(self, name).tolist())
 
     @classmethod
     def from_table(cls, table: pd.DataFrame, row: str, column: str, value: str, scale: float = 1.0) -> Grid:
@@ -97,6 +105,20 @@ class Grid:
         low = self.values[i, j] * (1 - v) + self.values[i, j + 1] * v
         high = self.values[i + 1, j] * (1 - v) + self.values[i + 1, j + 1] * v
         return np.asarray(low * (1 - u) + high * u)
+
+    def at(self, row: float, column: float) -> float:
+        """Return the value at one place: the same as a call, much quicker for a single number."""
+        i, u = self._interval(self._rows, row)
+        j, v = self._interval(self._columns, column)
+        first, second = self._values[i], self._values[i + 1]
+        low, high = first[j] * (1 - v) + first[j + 1] * v, second[j] * (1 - v) + second[j + 1] * v
+        return float(low * (1 - u) + high * u)
+
+    @staticmethod
+    def _interval(lines: list[float], x: float) -> tuple[int, float]:
+        x = max(x, lines[0])
+        i = min(bisect_right(lines, x) - 1, len(lines) - 2)
+        return i, (x - lines[i]) / (lines[i + 1] - lines[i])
 
 
 def line(x: ArrayLike, y: ArrayLike) -> Grid:
@@ -144,6 +166,7 @@ class MeasuredCost:
     round_kv: int = 64
     batching: float = 0.1
     name: str = "measured"
+    _compute: Grid = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         integer("MeasuredCost.round_tokens", self.round_tokens)
@@ -195,7 +218,7 @@ class MeasuredCost:
     def compute_times(self, new: ArrayLike) -> Floats:
         """Return the times of all that depends on the number of new tokens alone, in s."""
         new = _up(new, self.round_tokens)
-        return self._compute(new, np.zeros_like(new))  # type: ignore[attr-defined]
+        return self._compute(new, np.zeros_like(new))
 
     def decode_attention(self, n_decode: ArrayLike, kv: ArrayLike) -> Floats:
         """Return the attention times (s) of `n_decode` sequences that hold `kv` positions together."""
@@ -203,24 +226,28 @@ class MeasuredCost:
         mean = _up(np.floor(kv / n_decode), self.round_kv)
         return self.decode(n_decode, mean) * np.where(n_decode > 1, 1 + self.batching, 1.0)
 
-    def prefill_attention(self, works: Sequence) -> float:
+    def prefill_attention(self, works: Sequence[SeqWork]) -> float:
         """Return the attention time (s) of the prefills of one step."""
         if not works:
             return 0.0
-        past = float(sum(_up(work.past, self.round_kv) for work in works))
-        chunk = round(float(np.sqrt(sum(work.new**2 for work in works))))
-        return float(self.prefill(chunk, past)) * (1 + self.batching if len(works) > 1 else 1.0)
+        past = sum(-(-work.past // self.round_kv) for work in works) * self.round_kv
+        chunk = round(math.sqrt(sum(work.new**2 for work in works)))
+        return self.prefill.at(chunk, past) * (1 + self.batching if len(works) > 1 else 1.0)
 
     def step_time(self, shape: StepShape) -> float:
         """Return the duration of a step in seconds."""
-        time = float(self.compute_times(shape.new)) + self.prefill_attention(shape.prefill)
+        tokens = -(-shape.new // self.round_tokens) * self.round_tokens
+        time = self._compute.at(tokens, 0.0) + self.prefill_attention(shape.prefill)
         if shape.n_decode:
-            time += float(self.decode_attention(shape.n_decode, shape.decode_kv))
+            mean = -(-(shape.decode_kv // shape.n_decode) // self.round_kv) * self.round_kv
+            time += self.decode.at(shape.n_decode, mean) * (1 + self.batching if shape.n_decode > 1 else 1.0)
         return time
 
     def decode_times(self, n_decode: ArrayLike, kv: ArrayLike) -> Floats:
         """Return the durations of decode-only steps (s), for arrays of batch sizes and summed positions."""
-        return self.compute_times(n_decode) + self.decode_attention(n_decode, kv)
+        n_decode = np.asarray(n_decode)
+        alike = n_decode.ndim == 1 and len(n_decode) and (n_decode == n_decode[0]).all()
+        return self.compute_times(n_decode[0] if alike else n_decode) + self.decode_attention(n_decode, kv)
 
 
 def bundled(model: ModelSpec, gpu: GPUSpec) -> MeasuredCost:

@@ -184,3 +184,8 @@ def test_whole_runs_agree_with_vidur(shared_data, name):
     assert (abs(latency / their_latency - 1)).median() < 0.005
     ttft, their_ttft = ours["ttft"], theirs["first_token_s"] - theirs["arrival_s"]
     assert ttft.mean() == pytest.approx(their_ttft.mean(), rel=0.02)
+
+
+@pytest.mark.parametrize(("row", "column"), [(1, 0), (2, 10), (3, 5), (4, 10), (6, 20), (0.5, -3), (2.5, 30)])
+def test_one_place_is_looked_up_as_many_are(row, column):
+    assert PLANE.at(row, column) == PLANE(row, column)

@@ -59,7 +59,7 @@ def described(name: str, value: Any) -> str:
     if isinstance(value, list | tuple):
         return "(" + ",".join(described(name, part) for part in value) + ")"
     if is_dataclass(value) and not isinstance(value, type):
-        parts = {f.name: getattr(value, f.name) for f in fields(value)}
+        parts = {f.name: getattr(value, f.name) for f in fields(value) if f.init}
         return f"{type(value).__qualname__}{described(name, parts)}"
     text = repr(value)
     if " at 0x" in text:
