@@ -171,5 +171,8 @@ def from_huggingface(config: Config, named: Mapping[str, Array]) -> Llama:
         Layer(**{ours: take(f"model.layers.{n}.{theirs}.weight") for ours, theirs in _HF_LAYER.items()})
         for n in range(config.layers)
     )
-    embedding = np.ascontiguousarray(take("model.embed_tokens.weight").T)
-    return Llama(config, embedding, layers, take("model.norm.weight"))
+    norm = take("model.norm.weight")
+    if "model.embed_tokens.weight" not in named:
+        raise ValueError("weights: 'model.embed_tokens.weight' is missing")
+    embedding = np.ascontiguousarray(named["model.embed_tokens.weight"], dtype=dtype)
+    return Llama(config, embedding, layers, norm)
