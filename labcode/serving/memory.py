@@ -142,7 +142,9 @@ class PagedMemory:
             return UNLIMITED
         held = int(np.sum(-(-now // self.page)))
         room = self.free_pages
-        low, high = 0, (room + 1) * self.page
+        # Without rounding to whole pages, k would be this; each holder wastes less than a page.
+        high = (self.page * (held + room) - int(now.sum())) // len(now)
+        low = max(0, high - self.page)
         while low < high:
             middle = (low + high + 1) // 2
             if int(np.sum(-(-(now + middle) // self.page))) - held <= room:
