@@ -109,9 +109,10 @@
       this.view = null;
     }
 
-    start() {
-      this.view = new labVega.View(labVega.parse(this.panel.spec), { renderer: "svg", container: this.place, hover: false })
-        .width(this.room()).height(220).initialize();
+    async start() {
+      const spec = { ...this.panel.spec, width: this.room(), height: 220 };
+      const options = { mode: "vega", renderer: "svg", actions: false, hover: false, defaultStyle: false, tooltip: false };
+      this.view = (await labEmbed(this.place, spec, options)).view;
       new ResizeObserver(() => this.resize()).observe(this.figure);
     }
 
@@ -186,10 +187,16 @@
         element("div", { className: "lab-panels" }, ...this.charts.map((chart) => chart.figure)));
     }
 
-    start() {
-      this.root.querySelector(".lab-still").hidden = true;
+    async start() {
+      const still = this.root.querySelector(".lab-still");
+      still.hidden = true;
       this.root.append(this.body);
-      this.charts.forEach((chart) => chart.start());
+      try {
+        await Promise.all(this.charts.map((chart) => chart.start()));
+      } catch (error) {
+        this.body.remove();
+        throw error;
+      }
       this.follow(false);
       this.show();
       addEventListener("hashchange", () => this.follow(true));
@@ -288,7 +295,7 @@
     try {
       await Promise.all([load("vega-bundle.js"), load(`${id}.js`, version)]);
       addHatches();
-      new Lab(root, window.labData[id]).start();
+      await new Lab(root, window.labData[id]).start();
     } catch (error) {
       root.querySelector(".lab-still").hidden = false;
       root.append(element("p", { className: "lab-problem", role: "note" },

@@ -119,8 +119,8 @@ def build_vega(out: Path) -> bool:
                 return False
     import vl_convert  # Only here: a kernel needs no bundle.
 
-    # Naming two entry points lets the bundler drop what the labs do not use; the function keeps names off the page.
-    bundle = vl_convert.javascript_bundle("window.labVega = {View: vega.View, parse: vega.parse};")
+    # Of the names that a bundle may export, only vegaEmbed is not empty; the function keeps all others off the page.
+    bundle = vl_convert.javascript_bundle("window.labEmbed = vegaEmbed;")
     _write(path, f"{first_line}(function () {{\n{bundle}\n}})();\n")
     return True
 
