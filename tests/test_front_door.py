@@ -115,7 +115,7 @@ def test_one_token_outputs_have_no_tpot():
     summary = run.summary(SLO())
     assert summary["tpot_mean_s"] == pytest.approx(run.requests["tpot"][2])
     assert summary["slo_of_submitted"] == 1
-    values, weights = run.itl()
+    _values, weights = run.itl()
     assert weights.sum() == 4
     alone = simulate(load.head(2)).summary(SLO())
     assert math.isnan(alone["tpot_p50_s"]) and math.isnan(alone["itl_max_s"])

@@ -80,7 +80,15 @@ def exact(id: str, what: str, stated: object, ours: object, source: str) -> Row:
 
 def rounded(id: str, what: str, stated: float, ours: float, digits: int, source: str) -> Row:
     """Judge an exact figure that is stated rounded to `digits` decimals (negative: tens, hundreds)."""
-    return Row(id, what, show(stated), show(ours), f"exact, as rounded to {10.0**-digits:g}", round(ours, digits) == stated, source)
+    return Row(
+        id,
+        what,
+        show(stated),
+        show(ours),
+        f"exact, as rounded to {10.0**-digits:g}",
+        round(ours, digits) == stated,
+        source,
+    )
 
 
 def approx(id: str, what: str, stated: float, ours: float | Sequence[float], relative: float, source: str) -> Row:

@@ -20,12 +20,25 @@ def timelines() -> Iterator[Row]:
     for name, diagram in (("continuous", evidence.CONTINUOUS_DIAGRAM), ("static", evidence.STATIC_DIAGRAM)):
         drawn = got[f"{name}_rows"]
         same = [a.rstrip() == b.rstrip() for a, b in zip(drawn, diagram, strict=True)]  # type: ignore[call-overload]
-        yield shape("L06", f"{name}: every P, D, wait and idle cell", "the diagram", "the diagram, cell for cell", all(same), "000 §4.1")
+        yield shape(
+            "L06",
+            f"{name}: every P, D, wait and idle cell",
+            "the diagram",
+            "the diagram, cell for cell",
+            all(same),
+            "000 §4.1",
+        )
 
 
 @rows("L33")
 def orca_against_request_level() -> Iterator[Row]:
     """Orca's own workload on a paper machine of sixteen A100s."""
     ratios = [compare(n=500, seed=seed)["ratio"] for seed in range(5)]
-    yield shape("L33", "GPT-3 175B, 16 A100s: Orca's rate over the request-level engine's at the target", "36.9 times (the paper)",
-                f"{np.mean(ratios):.1f} times on average", [r > 5 for r in ratios], "000 §4.5")
+    yield shape(
+        "L33",
+        "GPT-3 175B, 16 A100s: Orca's rate over the request-level engine's at the target",
+        "36.9 times (the paper)",
+        f"{np.mean(ratios):.1f} times on average",
+        [r > 5 for r in ratios],
+        "000 §4.5",
+    )
