@@ -75,7 +75,7 @@ class Tokenizer:
 
     def _encode_word(self, word: str) -> list[int]:
         """Merge the characters of one word as far as the learnt pairs go; drop bytes that no token stands for."""
-        parts = list(word)
+        parts = [character for character in word if character in self.id]
         while len(parts) > 1:
             rank, at = min(
                 (self._rank.get(pair, len(self._rank)), i) for i, pair in enumerate(itertools.pairwise(parts))
@@ -83,7 +83,7 @@ class Tokenizer:
             if rank == len(self._rank):
                 break
             parts[at : at + 2] = [parts[at] + parts[at + 1]]
-        return [self.id[part] for part in parts if part in self.id]
+        return [self.id[part] for part in parts]
 
 
 def _words(text: str) -> Iterable[str]:
