@@ -112,15 +112,17 @@ def _write(path: Path, text: str) -> None:
 def build_vega(out: Path) -> bool:
     """Write the chart library's bundle out of the installed vl-convert-python; return whether it was written."""
     path = out / "vega-bundle.js"
-    first_line = f"// Vega (BSD-3-Clause, https://vega.github.io), bundled by vl-convert-python {version('vl-convert-python')}\n"
+    # Of the names that a bundle may export, only vegaEmbed is not empty; the function keeps all others off the page.
+    export = "window.labEmbed = vegaEmbed;"
+    made_by = f"vl-convert-python {version('vl-convert-python')}, {export}"
+    first_line = f"// Vega (BSD-3-Clause, https://vega.github.io), bundled by {made_by}\n"
     if path.is_file():
         with path.open(encoding="utf-8") as old:
             if old.readline() == first_line:
                 return False
     import vl_convert  # Only here: a kernel needs no bundle.
 
-    # Of the names that a bundle may export, only vegaEmbed is not empty; the function keeps all others off the page.
-    bundle = vl_convert.javascript_bundle("window.labEmbed = vegaEmbed;")
+    bundle = vl_convert.javascript_bundle(export)
     _write(path, f"{first_line}(function () {{\n{bundle}\n}})();\n")
     return True
 
