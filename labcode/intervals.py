@@ -92,7 +92,7 @@ def t_interval(values: ArrayLike, confidence: float = 0.95) -> Interval:
 def bootstrap_interval(
     values: ArrayLike,
     statistic: Statistic = np.mean,
-    confidence: float = 0.95,  # type: ignore[assignment]
+    confidence: float = 0.95,
     resamples: int = 2000,
     seed: int = 0,
 ) -> Interval:

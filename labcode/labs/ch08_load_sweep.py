@@ -141,6 +141,6 @@ LAB = Lab(
         Control("percentile", "TTFT shown", tuple(PERCENTILES), "median"),
     ),
     compute,
-    predict="One request a second is nothing to an H100. What share of the requests will static batching with 128 seats "
+    predict="One request a second is nothing to an H100. What share of the requests will a static batch of 128 seats "
     "start within one second? Does it help to make the batch smaller, or to allow five seconds?",
 )

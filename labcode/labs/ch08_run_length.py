@@ -126,6 +126,6 @@ LAB = Lab(
         Control("limit", "TTFT limit", (0.5, 1, 2, 5), 1, "s"),
     ),
     compute,
-    predict="At 1.4 times the rate that the engine can work off, do 600 requests notice? Do 3000? And which way does the "
+    predict="At 1.4 times the rate that the engine can work off, do 600 requests notice? Do 3000? Which way does the "
     "goodput move when the experiment gets longer?",
 )

@@ -79,7 +79,7 @@ def compute(system: str, n: int, rate: float) -> Result:
             Axis("Output", "tokens/s"),
             (Series("this run", "area", times, tokens),),
             marks,
-            f"{end - started:.1f} s of {end:.1f} s come after the last request has started: tail-off is {tail:.0%} of the run.",
+            f"{end - started:.1f} of {end:.1f} s come after the last start: tail-off is {tail:.0%} of the run.",
         ),
         Panel(
             "working",
@@ -88,7 +88,7 @@ def compute(system: str, n: int, rate: float) -> Result:
             Axis("Sequences"),
             (Series("this run", "line", times, working),),
             marks,
-            f"{np.mean(working):.0f} sequences on average, {max(working):.0f} at the most; at the end the longest answer runs alone.",
+            f"{np.mean(working):.0f} on average, {max(working):.0f} at the most; then the longest answer is alone.",
         ),
         Panel(
             "count",
@@ -121,7 +121,7 @@ LAB = Lab(
         Control("rate", "Arrival rate", (32, 64, 128, 256), 128, "req/s"),
     ),
     compute,
-    predict="600 requests arrive within five seconds. For what share of the run will the engine's batch be emptying, and "
+    predict="600 requests arrive within five seconds. For what share of the run will the batch be emptying, and "
     "how far below the pace of the busy engine does 'all tokens over all time' lie? What happens to the gap with "
     "five times as many requests?",
 )
