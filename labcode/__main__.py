@@ -31,7 +31,11 @@ def parser() -> argparse.ArgumentParser:
     run = commands.add_parser("run", help="simulate a workload and print its summary")
     load = run.add_mutually_exclusive_group()
     load.add_argument("--workload", choices=WORKLOADS, default="chat", help="a built-in workload (chat)")
-    load.add_argument("--trace", metavar="FILE", help="a trace: Azure CSV, Mooncake JSON lines, or arrival_s,prompt_tokens,output_tokens")
+    load.add_argument(
+        "--trace",
+        metavar="FILE",
+        help="a trace: Azure CSV, Mooncake JSON lines, or arrival_s,prompt_tokens,output_tokens",
+    )
     run.add_argument("--n", type=int, default=None, help="requests (600; all of a trace)")
     run.add_argument("--rate", type=float, default=None, help="requests/s (16; a trace's own)")
     run.add_argument("--seed", type=int, default=0, help="of the workload and of prediction errors (0)")
@@ -39,7 +43,9 @@ def parser() -> argparse.ArgumentParser:
     run.add_argument("--gpu", default="h100", help=f"one of {', '.join(GPUS)}, or several: 16xa100-40")
     run.add_argument("--engine", default="continuous", help=f"one of {', '.join(ENGINES)}")
     run.add_argument("--max-bs", type=int, default=256, help="seats (256)")
-    run.add_argument("--memory", default="max:8192", help='"max:TOKENS", pow2, oracle, unlimited, paged, "paged:TOKENS"')
+    run.add_argument(
+        "--memory", default="max:8192", help='"max:TOKENS", pow2, oracle, unlimited, paged, "paged:TOKENS"'
+    )
     run.add_argument("--order", default="fcfs", help='fcfs, sjf, "sjf:SIGMA", deadline')
     run.add_argument("--prefill", default="mixed", help=f"one of {', '.join(PREFILL_MODES)}")
     run.add_argument("--token-budget", type=int, default=None, help="new tokens a step, for --prefill chunked")
@@ -81,7 +87,8 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps({key: None if math.isnan(value) else value for key, value in summary.items()}, indent=2))
         return 0
-    print(f"{load.name}: {len(load)} requests, {settings['engine']} on {settings['model']}, {settings['gpu']} (paper GPU)\n")
+    where = f"{settings['engine']} on {settings['model']}, {settings['gpu']} (paper GPU)"
+    print(f"{load.name}: {len(load)} requests, {where}\n")
     table = summary.table()
     table["value"] = ["no data" if math.isnan(value) else f"{value:,.6g}" for value in table["value"]]
     print(table.to_string(index_names=False))

@@ -88,8 +88,9 @@ def search_rate(attained: Callable[[float], float], target: float, first: float,
     return Goodput(low, low, high, at_low, at_high, runs)
 
 
-def goodput(load: Workload, slo: SLO | None = None, attainment: float = 0.9, tolerance: float = 0.015,
-            **options: Any) -> Goodput:
+def goodput(
+    load: Workload, slo: SLO | None = None, attainment: float = 0.9, tolerance: float = 0.015, **options: Any
+) -> Goodput:
     """Return the largest arrival rate at which at least `attainment` of the requests keep the SLO.
 
     The requests stay the same at every rate (``load.at_rate``): only the gaps between them shrink.  Mind that a

@@ -13,7 +13,7 @@ from typing import Any
 try:
     import numba
 except ImportError:  # Pyodide, or a Python that Numba does not support yet
-    numba = None
+    numba = None  # type: ignore[assignment]
 
 #: Whether `compiled` really compiles here.
 AVAILABLE = numba is not None and os.environ.get("LABCODE_COMPILE", "1") != "0"

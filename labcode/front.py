@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeVar
 
 import numpy as np
 
@@ -12,12 +13,16 @@ from labcode.compiled import AVAILABLE
 from labcode.costs import CostModel, RooflineCost
 from labcode.hardware import GPUSpec, ModelSpec, as_gpu, as_model, kv_capacity
 from labcode.run import Run
-from labcode.serving import kernel, memory
+from labcode.serving import kernel
 from labcode.serving.bucketed import BucketRules, run_bucketed
 from labcode.serving.engine import FOREVER, ContinuousEngine, Executor, Limits, PaperClock
+from labcode.serving.memory import Memory
+from labcode.serving.memory import make as make_memory
 from labcode.serving.policies import Discipline, OrderKey, WaitingQueue, order_keys
 from labcode.serving.static import StaticRules, run_sequential, run_static
 from labcode.workload import Workload
+
+Rules = TypeVar("Rules", StaticRules, BucketRules)
 
 ENGINES = ("continuous", "static", "sequential", "bucketed")
 PREFILL_MODES = ("mixed", "prefill_first", "chunked")
@@ -34,7 +39,7 @@ def simulate(
     gpu: GPUSpec | str = "h100",
     engine: str = "continuous",
     max_bs: int = 256,
-    memory: str | memory.Memory = "max:8192",
+    memory: str | Memory = "max:8192",
     order: str | OrderKey | Discipline = "fcfs",
     prefill: str = "mixed",
     cost: str | CostModel = "paper",
@@ -98,7 +103,9 @@ def simulate(
         If an argument is not allowed; nothing has been computed then.
     """
     if not isinstance(load, Workload):
-        raise ValueError(f"load = {load!r}: a Workload is needed, as labcode.workload.chat(n=600, rate=16, seed=0) makes it")
+        raise ValueError(
+            f"load = {load!r}: a Workload is needed, as labcode.workload.chat(n=600, rate=16, seed=0) makes it"
+        )
     model, gpu = as_model(model), as_gpu(gpu)
     one_of("engine", engine, ENGINES)
     one_of("prefill", prefill, PREFILL_MODES)
@@ -109,18 +116,27 @@ def simulate(
         raise ValueError(f"stop_at = {stop_at!r}: must be above 0")
     budget = _token_budget(prefill, token_budget, max_bs)
     pricing = _cost(cost, model, gpu)
-    if engine != "continuous":
-        return _request_level(
-            load, engine, max_bs, memory, order, prefill, pricing, static, buckets, executor, pool, step_by_step, end
-        )
     _rules_of_others(engine, static, buckets)
+    if engine != "continuous":
+        _only_in_order_of_arrival(engine, memory, order, prefill, executor)
+        manager = make_memory(memory, pool)
+        if engine == "sequential":
+            record = run_sequential(load, manager, pricing, pool, step_by_step, end)
+        elif engine == "bucketed":
+            record = run_bucketed(
+                load, manager, pricing, _same_seats("buckets", buckets, max_bs), pool, step_by_step, end
+            )
+        else:
+            rules = StaticRules(max_bs) if static is None else _same_seats("static", static, max_bs)
+            record = run_static(load, manager, pricing, rules, pool, step_by_step, end)
+        return Run(load, record, pricing)
     stateful = isinstance(order, Discipline) and not isinstance(order, str)
     keys = np.empty(0) if stateful else order_keys(order, load, seed)  # type: ignore[arg-type]
     if _compiles(memory, stateful, prefill, pricing, executor, step_by_step):
         assert isinstance(memory, str) and isinstance(pricing, RooflineCost)
         record = kernel.serve_workload(load, keys, memory, pool, max_bs, prefill == "prefill_first", pricing, end)
         return Run(load, record, pricing)
-    manager = _memory(memory, pool)
+    manager = make_memory(memory, pool)
     queue = order if stateful else WaitingQueue(keys)
     run = ContinuousEngine(
         load, manager, queue, executor or PaperClock(pricing), Limits(max_bs, prefill, budget), pool,  # type: ignore[arg-type]
@@ -129,10 +145,14 @@ def simulate(
     return Run(load, run.run(), pricing)
 
 
-def _compiles(memory: object, stateful: bool, prefill: str, cost: CostModel, executor: object, step_by_step: bool) -> bool:
+def _compiles(
+    memory: object, stateful: bool, prefill: str, cost: CostModel, executor: object, step_by_step: bool
+) -> bool:
     """Whether the compiled loop knows all of these policies."""
     known_memory = isinstance(memory, str) and not memory.startswith("paged")
-    known = known_memory and not stateful and prefill != "chunked" and isinstance(cost, RooflineCost) and executor is None
+    known = (
+        known_memory and not stateful and prefill != "chunked" and isinstance(cost, RooflineCost) and executor is None
+    )
     return AVAILABLE and known and not step_by_step
 
 
@@ -150,12 +170,10 @@ def _cost(cost: str | CostModel, model: ModelSpec, gpu: GPUSpec) -> CostModel:
         one_of("cost", cost, COSTS)
         return COSTS[cost](model, gpu)
     if not isinstance(cost, CostModel):
-        raise ValueError(f"cost = {cost!r}: an object needs the method step_time(shape); known names are {', '.join(COSTS)}")
+        raise ValueError(
+            f"cost = {cost!r}: an object needs the method step_time(shape); known names are {', '.join(COSTS)}"
+        )
     return cost
-
-
-def _memory(policy: str | memory.Memory, pool: int) -> memory.Memory:
-    return memory.make(policy, pool)
 
 
 def _rules_of_others(engine: str, static: StaticRules | None, buckets: BucketRules | None) -> None:
@@ -165,24 +183,21 @@ def _rules_of_others(engine: str, static: StaticRules | None, buckets: BucketRul
             raise ValueError(f"{name}: these rules belong to engine={owner!r}, engine is {engine!r}")
 
 
-def _request_level(load, engine, max_bs, policy, order, prefill, pricing, static, buckets, executor, pool, step_by_step, end) -> Run:
-    """Run the engines whose unit of scheduling is the request."""
+def _only_in_order_of_arrival(engine: str, memory: object, order: object, prefill: str, executor: object) -> None:
+    """Refuse policies that the request-level engines do not have."""
     if order != "fcfs" or prefill != "mixed" or executor is not None:
-        raise ValueError(f"engine = {engine!r} takes requests first come, first served and prefills them together: "
-                         "order must be 'fcfs', prefill 'mixed', executor None")
-    if isinstance(policy, str) and policy.startswith("paged"):
-        raise ValueError(f"memory = {policy!r}: a request-level engine cannot preempt; take one that reserves")
-    _rules_of_others(engine, static, buckets)
-    manager = _memory(policy, pool)
-    if engine == "sequential":
-        return Run(load, run_sequential(load, manager, pricing, pool, step_by_step, end), pricing)
-    if engine == "bucketed":
-        if buckets is None:
-            raise ValueError("buckets = None: engine = 'bucketed' needs BucketRules(edges, max_wait, max_bs)")
-        if buckets.max_bs != max_bs:
-            raise ValueError(f"max_bs = {max_bs} and buckets.max_bs = {buckets.max_bs} differ")
-        return Run(load, run_bucketed(load, manager, pricing, buckets, pool, step_by_step, end), pricing)
-    rules = StaticRules(max_bs) if static is None else static
+        raise ValueError(
+            f"engine = {engine!r} takes requests first come, first served and prefills them together: "
+            "order must be 'fcfs', prefill 'mixed', executor None"
+        )
+    if isinstance(memory, str) and memory.startswith("paged"):
+        raise ValueError(f"memory = {memory!r}: a request-level engine cannot preempt; take one that reserves")
+
+
+def _same_seats(name: str, rules: Rules | None, max_bs: int) -> Rules:
+    """Return the rules of a request-level engine, if they have as many seats as `max_bs` says."""
+    if rules is None:
+        raise ValueError(f"{name} = None: this engine needs rules, as in BucketRules(edges, max_wait, max_bs)")
     if rules.max_bs != max_bs:
-        raise ValueError(f"max_bs = {max_bs} and static.max_bs = {rules.max_bs} differ")
-    return Run(load, run_static(load, manager, pricing, rules, pool, step_by_step, end), pricing)
+        raise ValueError(f"max_bs = {max_bs} and {name}.max_bs = {rules.max_bs} differ")
+    return rules

@@ -110,7 +110,17 @@ class ModelSpec:
     def __post_init__(self) -> None:
         positive("ModelSpec.params", self.params)
         positive("ModelSpec.dtype_bytes", self.dtype_bytes)
-        for field in ("layers", "hidden", "heads", "kv_heads", "head_dim", "ffn", "vocab", "mlp_matrices", "max_context"):
+        for field in (
+            "layers",
+            "hidden",
+            "heads",
+            "kv_heads",
+            "head_dim",
+            "ffn",
+            "vocab",
+            "mlp_matrices",
+            "max_context",
+        ):
             integer(f"ModelSpec.{field}", getattr(self, field))
         if self.heads % self.kv_heads:
             raise ValueError(f"ModelSpec.kv_heads = {self.kv_heads}: must divide heads = {self.heads}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -41,6 +42,7 @@ class Run:
         more = load.output - 1
         with np.errstate(invalid="ignore", divide="ignore"):
             tpot = np.where(more > 0, (rec.last_token - rec.first_token) / more, np.nan)
+        codes: Any = rec.outcome  # pandas' type stubs know no codes of 8 bits
         reasons = np.full(len(load), "", dtype=object)
         for request, reason in rec.reasons.items():
             reasons[request] = reason
@@ -52,7 +54,7 @@ class Run:
                 "finished": rec.finished,
                 "prompt_tokens": load.prompt,
                 "output_tokens": load.output,
-                "outcome": pd.Categorical.from_codes(rec.outcome, categories=list(OUTCOMES)),
+                "outcome": pd.Categorical.from_codes(codes, categories=pd.Index(OUTCOMES)),
                 "reason": reasons,
                 "preemptions": rec.preemptions,
                 "recomputed_tokens": rec.recomputed,

@@ -58,20 +58,20 @@ def test_bad_options_name_the_argument(options, message):
 
 
 def test_a_workload_is_needed():
-    with pytest.raises(ValueError, match="load = .*Workload is needed"):
+    with pytest.raises(ValueError, match=r"load = .*Workload is needed"):
         simulate([1, 2, 3])
 
 
 @pytest.mark.parametrize("options", [dict(attainment=0), dict(attainment=1.1), dict(tolerance=0), dict(max_bs=-3)])
 def test_bad_goodput(options):
-    with pytest.raises(ValueError, match="attainment|tolerance|max_bs"):
+    with pytest.raises(ValueError, match=r"attainment|tolerance|max_bs"):
         goodput(LOAD, **options)
 
 
 @pytest.mark.parametrize("limit", ["ttft", "tpot", "itl", "e2e"])
 @pytest.mark.parametrize("value", [0, -1, math.nan, math.inf, "1"])
 def test_bad_slo(limit, value):
-    with pytest.raises(ValueError, match=f"SLO.{limit}"):
+    with pytest.raises(ValueError, match=rf"SLO\.{limit}"):
         SLO(**{limit: value})
 
 
@@ -137,7 +137,14 @@ def test_a_custom_order_is_a_function_of_the_request():
 def test_attainment_agrees_with_the_whole_summary():
     for options in (dict(), dict(memory="oracle", max_bs=8), dict(engine="static", max_bs=4)):
         run = simulate(workload.chat(n=200, rate=40.0, seed=3), **options)
-        for slo in (SLO(), SLO(0.1, 0.01), SLO(None, 0.02), SLO(1.0, None), SLO(1.0, 0.05, itl=0.03), SLO(None, None, e2e=2.0)):
+        for slo in (
+            SLO(),
+            SLO(0.1, 0.01),
+            SLO(None, 0.02),
+            SLO(1.0, None),
+            SLO(1.0, 0.05, itl=0.03),
+            SLO(None, None, e2e=2.0),
+        ):
             assert run.met(slo) == run.summary(slo)["slo_of_submitted"]
 
 

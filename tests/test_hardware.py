@@ -102,5 +102,5 @@ def test_bad_works():
         SeqWork(0, 5)
     with pytest.raises(ValueError, match="kv_heads = 3: must divide"):
         replace(hardware.model("llama3-8b"), kv_heads=3)
-    with pytest.raises(ValueError, match="p = 0.5"):
+    with pytest.raises(ValueError, match=r"p = 0\.5"):
         costs.smooth("llama3-8b", "h100", 0.5)

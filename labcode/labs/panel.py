@@ -40,7 +40,7 @@ def numbers(name: str, values: Iterable[float], gaps: bool = False) -> tuple[flo
     ValueError
         If a value is not a number or is infinite, or NaN where no gap is allowed. The message gives its position.
     """
-    result = []
+    result: list[float] = []
     for i, value in enumerate(values):
         if isinstance(value, bool) or not isinstance(value, Real):
             raise ValueError(f"{name}[{i}] = {value!r}: a number is needed")

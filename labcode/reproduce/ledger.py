@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 #: Modules that register rows, in the order of the ledger.
 MODULES = ("model_rows", "scheduling_rows", "serving_rows", "clipper_rows", "knob_rows", "chapter_rows")
@@ -64,7 +65,8 @@ def show(value: object) -> str:
     if isinstance(value, (int, np.integer)):
         return f"{value:,}"
     if isinstance(value, (float, np.floating)):
-        return f"{value:,.0f}" if abs(value) >= 1000 or float(value).is_integer() else f"{value:.4g}"
+        value = float(value)
+        return f"{value:,.0f}" if abs(value) >= 1000 or value.is_integer() else f"{value:.4g}"
     each = list(value)  # type: ignore[call-overload]
     if len(each) > 4 and len(set(each)) == 1:
         return f"{show(each[0])} ({len(each)} times)"
@@ -109,7 +111,9 @@ def within(id: str, what: str, stated: str, ours: float | Sequence[float], low: 
     return Row(id, what, stated, spread(ours), f"{low:g} to {high:g}", low <= float(np.mean(ours)) <= high, source)
 
 
-def shape(id: str, what: str, stated: str, ours: str, holds: bool | Sequence[bool], source: str) -> Row:
+def shape(
+    id: str, what: str, stated: str, ours: str, holds: bool | Sequence[bool] | NDArray[np.bool_], source: str
+) -> Row:
     """Judge by an ordering that must hold, for every seed where there are several."""
     each = np.atleast_1d(holds)
     tolerance = "shape" if len(each) == 1 else f"shape, every one of {len(each)} seeds"

@@ -18,7 +18,8 @@ from labcode.workload import Workload, chat
 
 CHAT_SLO = SLO(ttft=1.0, tpot=0.050)
 STATIC: dict[str, Any] = {"engine": "static", "max_bs": 128, "memory": "unlimited"}
-MAX, ORACLE = {"memory": "max:8192"}, {"memory": "oracle"}
+MAX: dict[str, Any] = {"memory": "max:8192"}
+ORACLE: dict[str, Any] = {"memory": "oracle"}
 
 
 @cache
@@ -167,8 +168,11 @@ def overload_rows() -> Iterator[Row]:
     """Throughput in overload, over all and in the steady state, for short and long runs."""
     keys = (("output_tokens_per_s", "overall"), ("steady_tokens_per_s", "steady"))
     stated = {
-        ("L23", 600): (7336, 10354), ("L23", 3000): (10363, 11850), ("L24", 600): (1495, 1590), ("L24", 3000): (1412, 1418),
-    }  # fmt: skip
+        ("L23", 600): (7336, 10354),
+        ("L23", 3000): (10363, 11850),
+        ("L24", 600): (1495, 1590),
+        ("L24", 3000): (1412, 1418),
+    }
     for (id, n), figures in stated.items():
         system, label, source = (
             (ORACLE, "oracle", "000 §5.4, ex. 8") if id == "L23" else (STATIC, "static B = 128", "000 ex. 8")

@@ -94,8 +94,13 @@ class PaperClock:
             return 1, start + cost.step_time(shape)
         if isinstance(cost, RooflineCost):
             roofs, batch = cost.roofs, shape.n_decode
-            lines = (roofs.memory_time(batch, shape.kv), roofs.move_kv * batch,
-                     roofs.compute_time(batch, batch, shape.pairs), roofs.attention * batch, cost.p)
+            lines = (
+                roofs.memory_time(batch, shape.kv),
+                roofs.move_kv * batch,
+                roofs.compute_time(batch, batch, shape.pairs),
+                roofs.attention * batch,
+                cost.p,
+            )
             steps = plan.steps if until == FOREVER else steps_until(*lines, until - start, plan.steps)
             return steps, start + run_length(*lines, float(steps))
         # Unknown cost models are asked step by step, but no further than the arrival can be away.
@@ -118,8 +123,17 @@ class Limits:
 class ContinuousEngine:
     """Iteration-level scheduling (Orca, Yu et al. 2022) with exchangeable memory, order and prefill mode."""
 
-    def __init__(self, load: Workload, memory: Memory, queue: Discipline, executor: Executor, limits: Limits,
-                 capacity: int, step_by_step: bool = False, stop_at: float = FOREVER) -> None:
+    def __init__(
+        self,
+        load: Workload,
+        memory: Memory,
+        queue: Discipline,
+        executor: Executor,
+        limits: Limits,
+        capacity: int,
+        step_by_step: bool = False,
+        stop_at: float = FOREVER,
+    ) -> None:
         self.requests = load.requests()
         self.memory, self.queue, self.executor, self.limits = memory, queue, executor, limits
         self.step_by_step, self.stop_at = step_by_step, stop_at
@@ -278,7 +292,9 @@ class ContinuousEngine:
         used = self.decode_kv - len(self.decoding) + sum(s.prefilled for s in self.prefilling)
         used += sum(s.positions(self.decode_steps) for s in finished)
         reserved = getattr(self.memory, "reserved", used)
-        self.rec.rows.append((start, now, steps, len(plan.prefill), prefill_tokens, batch, 0, decode_kv, used, reserved, waiting))
+        self.rec.rows.append(
+            (start, now, steps, len(plan.prefill), prefill_tokens, batch, 0, decode_kv, used, reserved, waiting)
+        )
         for sequence in finished:
             self.memory.free(sequence.request)
             self.rec.finish(sequence.request.id, now)

@@ -24,7 +24,7 @@ WIDE = ("steps", "prefill_tokens", "decode_kv", "kv_used", "kv_reserved")
 
 
 @compiled
-def roof_times(roofs, new, seqs, pairs, kv):
+def roof_times(roofs, new, seqs, pairs, kv):  # type: ignore[no-untyped-def]
     """Return memory time and compute time of a step, in seconds; `roofs` holds the six coefficients in order."""
     memory = roofs[0] + roofs[1] * new + roofs[2] * kv
     compute = roofs[3] * new + roofs[4] * seqs + roofs[5] * pairs
@@ -32,7 +32,7 @@ def roof_times(roofs, new, seqs, pairs, kv):
 
 
 @compiled
-def serve(
+def serve(  # type: ignore[no-untyped-def]
     arrival, prompt, output, key, need, capacity, max_bs, prefill_first, in_arrival_order, roofs, p, stop_at,
     admitted, first_token, finished, outcome, span_first, span_count, times, narrow, wide,
 ):  # fmt: skip
@@ -140,8 +140,16 @@ def serve(
     return m
 
 
-def serve_workload(load: Workload, keys: NDArray[np.float64], policy: str, pool: int, max_bs: int, prefill_first: bool,
-                   cost: RooflineCost, stop_at: float) -> Record:
+def serve_workload(
+    load: Workload,
+    keys: NDArray[np.float64],
+    policy: str,
+    pool: int,
+    max_bs: int,
+    prefill_first: bool,
+    cost: RooflineCost,
+    stop_at: float,
+) -> Record:
     """Serve `load` with the compiled loop.
 
     Parameters
@@ -183,6 +191,18 @@ def serve_workload(load: Workload, keys: NDArray[np.float64], policy: str, pool:
         for i in np.flatnonzero(outcome == REFUSED)
     }
     return Record(
-        admitted, first_token, finished, finished, outcome, np.zeros(n, dtype=np.int32), np.zeros(n, dtype=np.int64),
-        segments, served, first_token[served], span_first[served], span_count[served], reasons, pool,
+        admitted,
+        first_token,
+        finished,
+        finished,
+        outcome,
+        np.zeros(n, dtype=np.int32),
+        np.zeros(n, dtype=np.int64),
+        segments,
+        served,
+        first_token[served],
+        span_first[served],
+        span_count[served],
+        reasons,
+        pool,
     )

@@ -23,7 +23,9 @@ def series(first: float, slope: float, terms: float) -> float:
 
 
 @compiled
-def run_length(memory: float, memory_slope: float, compute: float, compute_slope: float, p: float, steps: float) -> float:
+def run_length(
+    memory: float, memory_slope: float, compute: float, compute_slope: float, p: float, steps: float
+) -> float:
     """Return how long `steps` decode steps take together, in seconds.
 
     Parameters

@@ -66,7 +66,9 @@ class ReservationMemory:
 
     def refusal(self, request: Request) -> str | None:
         """Return why `request` can never be taken in, or None."""
-        return refusal(request.prompt, request.output, self.need(request.prompt, request.output), self.capacity, self.longest)
+        return refusal(
+            request.prompt, request.output, self.need(request.prompt, request.output), self.capacity, self.longest
+        )
 
     def try_admit(self, request: Request, positions: int) -> bool:
         """Reserve the whole need of `request`, or return False."""
@@ -214,4 +216,3 @@ def make(policy: str | Memory, capacity: int) -> Memory:
         return PagedMemory(capacity, int(argument or 16))
     rule, longest = reservation_rule(policy)
     return ReservationMemory(UNLIMITED if policy == "unlimited" else capacity, rule, longest)
-

@@ -93,12 +93,23 @@ class Recorder:
     def record(self) -> Record:
         """Return everything as arrays."""
         columns = list(zip(*self.rows, strict=True)) or [()] * len(SEGMENT_COLUMNS)
-        segments = {name: np.array(column, dtype=dtype)
-                    for (name, dtype), column in zip(SEGMENT_COLUMNS, columns, strict=True)}
+        segments = {
+            name: np.array(column, dtype=dtype) for (name, dtype), column in zip(SEGMENT_COLUMNS, columns, strict=True)
+        }
         spans = list(zip(*self.spans, strict=True)) or [()] * 4
         return Record(
-            self.admitted, self.first_token, self.last_token, self.finished, self.outcome, self.preemptions,
-            self.recomputed, segments,
-            np.array(spans[0], dtype=np.int64), np.array(spans[1], dtype=float),
-            np.array(spans[2], dtype=np.int64), np.array(spans[3], dtype=np.int64), self.reasons, self.capacity,
+            self.admitted,
+            self.first_token,
+            self.last_token,
+            self.finished,
+            self.outcome,
+            self.preemptions,
+            self.recomputed,
+            segments,
+            np.array(spans[0], dtype=np.int64),
+            np.array(spans[1], dtype=float),
+            np.array(spans[2], dtype=np.int64),
+            np.array(spans[3], dtype=np.int64),
+            self.reasons,
+            self.capacity,
         )

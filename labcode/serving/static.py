@@ -44,16 +44,25 @@ def run_time(cost: CostModel, seats: int, kv: int, steps: int) -> float:
     """Return how long `steps` decode steps of `seats` sequences take that hold `kv` positions at the first, in s."""
     if isinstance(cost, RooflineCost):
         roofs = cost.roofs
-        return float(run_length(roofs.memory_time(seats, kv), roofs.move_kv * seats,
-                                roofs.compute_time(seats, seats, kv), roofs.attention * seats, cost.p, float(steps)))
+        return float(
+            run_length(
+                roofs.memory_time(seats, kv),
+                roofs.move_kv * seats,
+                roofs.compute_time(seats, seats, kv),
+                roofs.attention * seats,
+                cost.p,
+                float(steps),
+            )
+        )
     return float(decode_times(cost, seats, kv, steps).sum())
 
 
 class BatchRun:
     """Runs one batch after the other and records what happens; shared by the request-level engines."""
 
-    def __init__(self, load: Workload, memory: Memory, cost: CostModel, rules: StaticRules, capacity: int,
-                 step_by_step: bool) -> None:
+    def __init__(
+        self, load: Workload, memory: Memory, cost: CostModel, rules: StaticRules, capacity: int, step_by_step: bool
+    ) -> None:
         self.memory, self.cost, self.rules, self.step_by_step = memory, cost, rules, step_by_step
         self.rec = Recorder(len(load), capacity)
         self.decode_steps = 0
@@ -89,7 +98,9 @@ class BatchRun:
             steps = 1 if self.step_by_step else left[0].output - made
             start, now = now, now + run_time(self.cost, seats, decode_kv, steps)
             used += len(left) * steps
-            rec.rows.append((start, now, steps, 0, 0, len(left), seats - len(left), decode_kv, used, self.reserved(used), waiting))
+            rec.rows.append(
+                (start, now, steps, 0, 0, len(left), seats - len(left), decode_kv, used, self.reserved(used), waiting)
+            )
             decode_kv += seats * steps
             made += steps
             self.decode_steps += steps
@@ -104,8 +115,15 @@ class BatchRun:
         return int(getattr(self.memory, "reserved", used))
 
 
-def run_static(load: Workload, memory: Memory, cost: CostModel, rules: StaticRules, capacity: int,
-               step_by_step: bool = False, stop_at: float = np.inf) -> Record:
+def run_static(
+    load: Workload,
+    memory: Memory,
+    cost: CostModel,
+    rules: StaticRules,
+    capacity: int,
+    step_by_step: bool = False,
+    stop_at: float = np.inf,
+) -> Record:
     """Serve `load` in static batches: whoever waits when the engine is idle goes in, and nobody joins until it ends.
 
     A batch holds at most `max_bs` requests and no more than fit into the memory.
@@ -131,8 +149,9 @@ def run_static(load: Workload, memory: Memory, cost: CostModel, rules: StaticRul
     return engine.rec.record()
 
 
-def run_sequential(load: Workload, memory: Memory, cost: CostModel, capacity: int,
-                   step_by_step: bool = False, stop_at: float = np.inf) -> Record:
+def run_sequential(
+    load: Workload, memory: Memory, cost: CostModel, capacity: int, step_by_step: bool = False, stop_at: float = np.inf
+) -> Record:
     """Serve `load` one request after the other, first come, first served."""
     engine = BatchRun(load, memory, cost, StaticRules(1), capacity, step_by_step)
     now = 0.0

@@ -21,7 +21,12 @@ class Quadratic:
         return 1e-3 + 1e-6 * shape.new**1.5 + 1e-8 * shape.kv
 
 
-COSTS = {"paper": paper(MODEL, GPU), "smooth": smooth(MODEL, GPU, 1.7), "linear": linear(1e-3, 1e-4), "own": Quadratic()}
+COSTS = {
+    "paper": paper(MODEL, GPU),
+    "smooth": smooth(MODEL, GPU, 1.7),
+    "linear": linear(1e-3, 1e-4),
+    "own": Quadratic(),
+}
 
 
 @st.composite
@@ -41,14 +46,27 @@ def options(memories=("max:256", "pow2", "oracle", "unlimited", "paged", "paged:
     """Draw options of `simulate` for the continuous engine."""
 
     def build(memory, max_bs, order, prefill, cost, capacity, extra):
-        built = dict(model=MODEL, gpu=GPU, memory=memory, max_bs=max_bs, order=order, prefill=prefill,
-                     cost=COSTS[cost], capacity=capacity)
+        built = dict(
+            model=MODEL,
+            gpu=GPU,
+            memory=memory,
+            max_bs=max_bs,
+            order=order,
+            prefill=prefill,
+            cost=COSTS[cost],
+            capacity=capacity,
+        )
         if prefill == "chunked":
             built["token_budget"] = max_bs + extra
         return built
 
     return st.builds(
-        build, st.sampled_from(memories), st.sampled_from([1, 2, 3, 8, 64]),
-        st.sampled_from(["fcfs", "sjf", "sjf:0.7"]), st.sampled_from(["mixed", "prefill_first", "chunked"]),
-        st.sampled_from(costs), st.sampled_from([64, 300, 900, 5000]), st.sampled_from([0, 1, 16, 300]),
+        build,
+        st.sampled_from(memories),
+        st.sampled_from([1, 2, 3, 8, 64]),
+        st.sampled_from(["fcfs", "sjf", "sjf:0.7"]),
+        st.sampled_from(["mixed", "prefill_first", "chunked"]),
+        st.sampled_from(costs),
+        st.sampled_from([64, 300, 900, 5000]),
+        st.sampled_from([0, 1, 16, 300]),
     )

@@ -88,8 +88,12 @@ def test_orcas_fcfs_property(load, chosen):
 
 
 @settings(max_examples=200, deadline=None)
-@given(loads(), st.sampled_from(["paper", "smooth", "linear", "own"]), st.sampled_from(["max:256", "oracle", "unlimited"]),
-       st.sampled_from(["mixed", "prefill_first"]))
+@given(
+    loads(),
+    st.sampled_from(["paper", "smooth", "linear", "own"]),
+    st.sampled_from(["max:256", "oracle", "unlimited"]),
+    st.sampled_from(["mixed", "prefill_first"]),
+)
 def test_one_seat_is_the_sequential_engine(load, cost, memory, prefill):
     """L32: the same time stamps from two engines that share no scheduling code."""
     chosen = dict(model=MODEL, gpu=GPU, memory=memory, cost=COSTS[cost], capacity=500)

@@ -54,11 +54,27 @@ def test_readable_loop_leaps_too(load, chosen):
 
 
 @settings(max_examples=400, deadline=None)
-@given(loads(), st.sampled_from(list(COSTS)), st.booleans(), st.booleans(), st.booleans(), st.sampled_from([1, 3, 16]),
-       st.sampled_from(["max:256", "oracle", "unlimited"]))
+@given(
+    loads(),
+    st.sampled_from(list(COSTS)),
+    st.booleans(),
+    st.booleans(),
+    st.booleans(),
+    st.sampled_from([1, 3, 16]),
+    st.sampled_from(["max:256", "oracle", "unlimited"]),
+)
 def test_static_engine(load, cost, padded, keep_seats, early_return, max_bs, memory):
     rules = StaticRules(max_bs, padded, keep_seats, early_return)
-    chosen = dict(model=MODEL, gpu=GPU, engine="static", max_bs=max_bs, memory=memory, cost=COSTS[cost], static=rules, capacity=900)
+    chosen = dict(
+        model=MODEL,
+        gpu=GPU,
+        engine="static",
+        max_bs=max_bs,
+        memory=memory,
+        cost=COSTS[cost],
+        static=rules,
+        capacity=900,
+    )
     assert_same(simulate(load, **chosen), simulate(load, step_by_step=True, **chosen))
 
 
@@ -72,8 +88,13 @@ def test_cut_off_runs(load, chosen, stop_at):
 
 @settings(max_examples=300, deadline=None)
 @given(
-    st.floats(1e-6, 1), st.floats(0, 1e-3), st.floats(1e-6, 1), st.floats(0, 1e-3),
-    st.sampled_from([1.0, 1.55, 2.0, float("inf")]), st.integers(1, 200), st.floats(0, 1.5),
+    st.floats(1e-6, 1),
+    st.floats(0, 1e-3),
+    st.floats(1e-6, 1),
+    st.floats(0, 1e-3),
+    st.sampled_from([1.0, 1.55, 2.0, float("inf")]),
+    st.integers(1, 200),
+    st.floats(0, 1.5),
 )
 def test_run_length_is_the_sum_of_its_steps(memory, memory_slope, compute, compute_slope, p, steps, share):
     i = np.arange(steps)
