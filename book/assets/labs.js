@@ -1,325 +1,527 @@
-/* Brings the labs of a page to life: controls and charts over states that were computed when the book was built.
-   Works without a kernel, a network and a server. The chart library and a lab's data are fetched (by script tags, which file://
-   allows too) when the lab comes near the view. The format of the data: labcode/labs/page.py; of the charts: labcode/labs/vega.py. */
-"use strict";
-
+/* Labs without a kernel: sliders over states that were computed when the book was built.
+ *
+ * A page holds placeholders `<div class="lab" data-lab="ID">` with a still picture. When one comes near the view, this script loads
+ * the chart library (once) and labs/ID.js, which labcode.labs.build wrote, and puts controls and charts in the picture's place.
+ * Script tags load from file:// and http alike. Every chart is a Vega view that stays alive: a slider moves data into it.
+ */
 (function () {
-  const HERE = new URL("labs/", document.currentScript.src);
-  const HATCHES = { baseline: "M0,6L6,0", alt1: "M1,3h2", alt2: "M0,6L6,0M0,0L6,6", alt3: "M0,3h6", muted: "M3,0v6" };
-  const SHAPES = {
-    circle: "M0,-4A4,4,0,1,1,0,4A4,4,0,1,1,0,-4Z", square: "M-3.5,-3.5h7v7h-7Z", "triangle-up": "M0,-4.5L4.2,3.2H-4.2Z",
-    diamond: "M0,-4.8L4,0L0,4.8L-4,0Z", "triangle-down": "M0,4.5L4.2,-3.2H-4.2Z", cross: "M-4,-1.3h2.7v-2.7h2.6v2.7h2.7v2.6h-2.7v2.7h-2.6v-2.7h-2.7Z",
-  };
-  const SVG = "http://www.w3.org/2000/svg";
+  "use strict";
+  const base = new URL("labs/", document.currentScript.src).href;
   const loading = {};
+  const labs = new Map(); // lab id -> Lab
 
-  function load(file, version) {
-    const address = new URL(file, HERE);
-    if (version) address.searchParams.set("v", version);
-    return (loading[address] ??= new Promise((done, failed) => {
-      const tag = document.createElement("script");
-      tag.src = address;
-      tag.onload = done;
-      tag.onerror = () => failed(new Error(`${file} could not be loaded`));
-      document.head.append(tag);
-    }));
+  // ---- small things ----------------------------------------------------------------------------------------------------
+  function load(url) {
+    if (!loading[url]) {
+      loading[url] = new Promise(function (resolve, reject) {
+        const script = document.createElement("script");
+        script.src = url;
+        script.onload = resolve;
+        script.onerror = () => { delete loading[url]; reject(new Error("cannot load " + url)); };
+        document.head.append(script);
+      });
+    }
+    return loading[url];
   }
 
-  function element(name, properties = {}, ...children) {
+  function element(name, attributes, ...children) {
     const made = document.createElement(name);
-    for (const [key, value] of Object.entries(properties)) {
-      if (key.startsWith("aria-") || key === "role" || key === "for") made.setAttribute(key, value);
-      else made[key] = value;
+    for (const [key, value] of Object.entries(attributes || {})) {
+      if (value === true) made.setAttribute(key, "");
+      else if (value !== false && value !== null && value !== undefined) made.setAttribute(key, value);
     }
-    made.append(...children);
+    made.append(...children.filter((child) => child !== null));
     return made;
   }
 
-  function drawn(name, attributes, ...children) {
-    const made = document.createElementNS(SVG, name);
-    for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-    made.append(...children);
-    return made;
+  const SVG = "http://www.w3.org/2000/svg";
+  function drawn(markup, width, height, letter) {
+    const svg = document.createElementNS(SVG, "svg");
+    svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
+    svg.setAttribute("width", width);
+    svg.setAttribute("height", height);
+    svg.setAttribute("aria-hidden", "true");
+    svg.setAttribute("focusable", "false");
+    svg.innerHTML = markup;
+    if (letter) svg.querySelector("text").textContent = letter;
+    return svg;
   }
 
-  /* Hatches of bars, once a page; charts refer to them by id. */
-  function addHatches() {
-    if (document.getElementById("lab-hatches")) return;
-    const patterns = Object.entries(HATCHES).map(([role, d]) =>
-      drawn("pattern", { id: `lab-hatch-${role}`, width: 6, height: 6, patternUnits: "userSpaceOnUse" },
-        drawn("rect", { width: 6, height: 6, style: "fill: var(--lab-paper)" }),
-        drawn("path", { d, style: `stroke: var(--lab-${role}); stroke-width: 1.4; fill: none` })));
-    document.body.append(drawn("svg", { id: "lab-hatches", width: 0, height: 0, "aria-hidden": "true",
-      style: "position: absolute" }, drawn("defs", {}, ...patterns)));
+  function number(value) {
+    if (value === null || value === undefined) return "no data";
+    if (typeof value === "string") return value;
+    return Number(value.toPrecision(4)).toLocaleString("en", { maximumSignificantDigits: 4 });
   }
 
-  /* Ticks of a log axis: powers of ten if there are several, otherwise 1, 2, 5 times them. */
-  function logTicks([low, high]) {
+  // What a role looks like beside its colour; the same table as labcode/labs/look.py.
+  const LOOKS = {
+    ours: { dash: "", width: 2.6, shape: '<circle cx="14" cy="7" r="3.6"/>' },
+    baseline: { dash: "7 3", width: 2, shape: '<rect x="10.8" y="3.8" width="6.4" height="6.4"/>' },
+    alt1: { dash: "2 2", width: 2.2, shape: '<path d="M14 3l4 7.4h-8z"/>' },
+    alt2: { dash: "9 3 2 3", width: 2, shape: '<path d="M14 2.4l4.4 4.6-4.4 4.6-4.4-4.6z"/>' },
+    alt3: { dash: "4 2 1 2 1 2", width: 2, shape: '<path d="M14 11l4-7.4h-8z"/>' },
+    muted: { dash: "1 3", width: 1.6, shape: '<path d="M14 3v8M10 7h8"/>' },
+  };
+
+  // Hatches of bars; the chart library takes a fill by its address in the page.
+  function hatches() {
+    const lines = {
+      baseline: '<path d="M-1 7L7 -1M-1 1L1 -1M5 7L7 5"/>', alt1: '<circle cx="3" cy="3" r="1"/>',
+      alt2: '<path d="M0 0L6 6M6 0L0 6"/>', alt3: '<path d="M0 3H6"/>', muted: '<path d="M3 0V6"/>',
+    };
+    const patterns = Object.entries(lines).map(([role, path]) =>
+      `<pattern id="lab-hatch-${role}" width="6" height="6" patternUnits="userSpaceOnUse">` +
+      `<rect width="6" height="6" fill="var(--lab-paper)"/><g stroke="var(--lab-${role})" stroke-width="1.2" ` +
+      `fill="none">${path}</g></pattern>`);
+    const svg = drawn(`<defs>${patterns.join("")}</defs>`, 0, 0);
+    svg.classList.add("lab-hatches");
+    document.body.append(svg);
+  }
+
+  function swatch(series) {
+    const look = LOOKS[series.role], colour = `var(--lab-${series.role})`;
+    const line = (width) => `<path d="M1 7H27" fill="none" stroke="${colour}" stroke-width="${width}" stroke-dasharray="${look.dash}"/>`;
+    if (series.kind === "bar") {
+      const fill = series.role === "ours" ? colour : `url(#lab-hatch-${series.role})`;
+      return drawn(`<rect x="3" y="2" width="22" height="10" fill="${fill}" stroke="${colour}"/>`, 28, 14);
+    }
+    if (series.kind === "cells") {
+      const faint = series.role === "muted";
+      return drawn(`<rect x="7" y="1" width="13" height="12" fill="${faint ? "var(--lab-paper)" : colour}" stroke="${colour}"/>` +
+        `<text x="13.5" y="11" text-anchor="middle" font-size="10" font-weight="700" fill="${faint ? colour : "var(--lab-paper)"}"></text>`, 28, 14,
+        series.name.split(" ")[0]);
+    }
+    if (series.kind === "scatter") {
+      const fill = look.dash ? "var(--lab-paper)" : colour;
+      return drawn(`<g fill="${fill}" stroke="${colour}" stroke-width="1.4">${look.shape}</g>`, 28, 14);
+    }
+    if (series.kind === "band" || series.kind === "area") {
+      const edge = series.kind === "band" ? `<path d="M1 2H27M1 12H27" stroke="${colour}" stroke-dasharray="${look.dash}"/>`
+        : `<path d="M1 2H27" stroke="${colour}" stroke-width="${look.width}" stroke-dasharray="${look.dash}"/>`;
+      return drawn(`<rect x="1" y="2" width="26" height="10" fill="${colour}" fill-opacity=".18"/>${edge}`, 28, 14);
+    }
+    const shape = series.shapes ? `<g fill="${colour}" stroke="${colour}">${look.shape}</g>` : "";
+    return drawn(line(look.width) + shape, 28, 14);
+  }
+
+  // Ticks of a log axis: powers of ten, with 2 and 5 in between where there is room for little else.
+  function logTicks([low, high], room) {
     const decades = Math.log10(high / low);
-    const every = Math.max(1, Math.ceil(decades / 6));
+    const steps = decades * 3 <= room ? [1, 2, 5] : [1];
+    const skip = Math.max(1, Math.ceil(decades / room));
     const ticks = [];
-    for (let power = Math.floor(Math.log10(low)); power <= Math.ceil(Math.log10(high)); power += 1) {
-      for (const factor of decades < 2.2 ? [1, 2, 5] : [1]) {
-        const tick = Number(`${factor}e${power}`);
-        if (tick >= low * 0.999 && tick <= high * 1.001 && (decades < 2.2 || power % every === 0)) ticks.push(tick);
+    for (let power = Math.floor(Math.log10(low)); power <= Math.ceil(Math.log10(high)); power++) {
+      if (power % skip) continue;
+      for (const step of steps) {
+        const tick = Number((step * 10 ** power).toPrecision(1));
+        if (tick >= low * 0.999 && tick <= high * 1.001) ticks.push(tick);
       }
     }
-    return ticks.length > 1 ? ticks : [low, high];
+    return ticks.length > 1 ? ticks : null;
   }
 
-  /* Looks of a series, read from the specification that draws it, for its entry in the legend. */
-  function swatch(panel, i) {
-    const { role, kind, name } = panel.series[i];
-    const marks = panel.spec.marks.filter((mark) => mark.from && mark.from.data === `d${i}`);
-    const set = (type, key) => marks.find((mark) => mark.type === type)?.encode.update[key]?.value;
-    const colour = `var(--lab-${role})`;
-    const box = drawn("svg", { viewBox: "0 0 30 14", width: 30, height: 14, "aria-hidden": "true", class: "lab-swatch" });
-    if (kind === "bar" || kind === "cells") {
-      const fill = kind === "bar" ? set("rect", "fill") : role === "muted" ? "var(--lab-paper)" : colour;
-      box.append(drawn("rect", { x: 3, y: 1, width: kind === "cells" ? 13 : 24, height: 12, style: `fill: ${fill}; stroke: ${colour}` }));
-      if (kind === "cells") {
-        box.append(drawn("text", { x: 9.5, y: 11, "text-anchor": "middle", "font-size": 10, "font-weight": "bold",
-          style: `fill: ${role === "muted" ? colour : "var(--lab-paper)"}` }, name.split(" ")[0]));
-      }
-      return box;
+  // ---- the address: #lab-id?rate=16&policy=max;other-lab?... -----------------------------------------------------------
+  function readAddress() {
+    const found = new Map();
+    for (const part of decodeURI(location.hash.slice(1)).split(";")) {
+      const [id, query] = part.split("?");
+      if (query !== undefined) found.set(id, new URLSearchParams(query));
     }
-    if (kind === "band" || kind === "area") {
-      box.append(drawn("rect", { x: 1, y: 2, width: 28, height: 10, style: `fill: ${colour}; fill-opacity: 0.25` }));
-    }
-    if (kind !== "scatter") {
-      box.append(drawn("path", { d: "M1,7H29", style: `stroke: ${colour}; stroke-width: ${set("line", "strokeWidth") || 2};
-        stroke-dasharray: ${(set("line", "strokeDash") || []).join(" ") || "none"}` }));
-    }
-    const shape = set("symbol", "shape");
-    if (shape) box.append(drawn("path", { d: SHAPES[shape], transform: "translate(15,7)", style: `fill: ${colour}` }));
-    return box;
+    return found;
   }
 
-  /* One chart, kept alive; `show` moves numbers into it. */
+  let writing = 0;
+  function writeAddress(first) {
+    clearTimeout(writing); // Browsers limit how often an address may change.
+    writing = setTimeout(function () {
+      const moved = [...labs.values()].filter((lab) => lab.ready && !lab.atDefault());
+      moved.sort((a, b) => (b === first) - (a === first));
+      const hash = moved.length ? "#" + moved.map((lab) => lab.address()).join(";") : "#" + first.id;
+      try { history.replaceState(history.state, "", hash); } catch (error) { /* Some viewers forbid it; nothing is lost. */ }
+    }, 150);
+  }
+
+  // ---- one chart -------------------------------------------------------------------------------------------------------
   class Chart {
     constructor(panel, lab) {
       this.panel = panel;
       this.lab = lab;
-      this.place = element("div", { className: "lab-chart", role: "img" });
-      this.text = element("p", { className: "lab-text" });
-      const legend = element("ul", { className: "lab-legend", "aria-label": "Legend" },
-        ...panel.series.map((series, i) => element("li", {}, swatch(panel, i), ` ${series.name}`)));
-      this.figure = element("figure", { className: "lab-panel" },
-        element("figcaption", { className: "lab-panel-title" }, panel.title), legend, this.place, this.text);
-      this.view = null;
+      const id = `${lab.id}-${panel.key}`.replace(/[^\w-]/g, "-");
+      this.title = element("figcaption", { class: "lab-panel-title", id: `${id}-title` }, panel.title);
+      this.legend = element("ul", { class: "lab-legend", "aria-label": "Legend" });
+      this.plot = element("div", { class: "lab-chart", role: "img" });
+      this.tip = element("div", { class: "lab-tip", hidden: true, "aria-hidden": "true" });
+      this.text = element("p", { class: "lab-text" });
+      this.numbers = element("details", { class: "lab-numbers" }, element("summary", {}, "Numbers"));
+      this.numbers.addEventListener("toggle", () => this.tabulate());
+      this.node = element("figure", { class: "lab-panel", "aria-labelledby": `${id}-title` }, this.title, this.legend,
+        element("div", { class: "lab-frame" }, this.plot, this.tip), this.text, this.numbers);
+      this.named = "";
     }
 
     async start() {
-      const spec = { ...this.panel.spec, width: this.room(), height: 220 };
+      const size = { width: this.room(), height: this.height() };
       const options = { mode: "vega", renderer: "svg", actions: false, hover: false, defaultStyle: false, tooltip: false };
-      this.view = (await labEmbed(this.place, spec, options)).view;
-      new ResizeObserver(() => this.resize()).observe(this.figure);
+      this.view = (await window.labEmbed(this.plot, { ...this.panel.spec, ...size }, options)).view;
+      this.width = size.width;
+      if (this.panel.series.every((series) => series.kind === "cells")) return; // Their letters say it all.
+      this.plot.addEventListener("pointermove", (event) => this.point(event));
+      this.plot.addEventListener("pointerdown", (event) => this.point(event));
+      this.plot.addEventListener("pointerleave", () => { this.tip.hidden = true; });
+    }
+
+    // The chart takes the room it is given: on a phone it is drawn anew, not shrunk.
+    fit() {
+      const width = this.room();
+      if (this.width === width) return false;
+      this.width = width;
+      this.view.width(width).height(this.height());
+      return true;
     }
 
     room() {
-      return Math.max(160, Math.floor(this.figure.clientWidth) - 2);
+      return Math.max(200, Math.floor(this.plot.clientWidth));
     }
 
-    resize() {
-      if (this.view.width() !== this.room()) this.view.width(this.room()).run();
+    height() {
+      return this.room() < 330 ? 225 : 245;
     }
 
-    /* Move the state into the chart; `row` holds indices from `at` on. Returns where the next panel's begin. */
-    show(row, at) {
-      const { strings, arrays, marks } = this.lab;
-      const panel = this.panel;
-      this.text.textContent = strings[row[at]];
-      const lines = { vline: [], hline: [], point: [] };
-      for (const [kind, x, y, label] of marks[row[at + 1]]) {
-        lines[kind].push({ x, y, label: strings[label], i: lines[kind].length });
+    show(state) {
+      this.state = state;
+      const { panel, view } = this;
+      const rows = { vlines: [], hlines: [], points: [] };
+      for (const [kind, x, y, label] of state.marks) {
+        const list = rows[kind + "s"];
+        list.push({ x, y, label, i: list.length });
       }
-      const [xdom, ydom] = [arrays[row[at + 2]], arrays[row[at + 3]]];
-      this.view.signal("xdom", xdom).signal("ydom", ydom)
-        .signal("xticks", panel.x.scale === "log" && !panel.categories ? logTicks(xdom) : null)
-        .signal("yticks", panel.y.scale === "log" ? logTicks(ydom) : null);
-      at += 4;
-      let known = 0;
-      panel.series.forEach((_, i) => {
-        const [x, y, y2] = [0, 1, 2].map((k) => (row[at + 3 * i + k] < 0 ? null : arrays[row[at + 3 * i + k]]));
-        const rows = x.map((value, k) => ({ x: value, y: y[k], y2: y2 ? y2[k] : null }));
-        known += rows.filter((one) => one.y !== null).length;
-        this.view.data(`d${i}`, rows);
+      for (const name in rows) view.data(name, rows[name]);
+      let any = false;
+      state.series.forEach(function (series, i) {
+        const values = series.x.map((x, j) => ({ x, y: series.y[j], y2: series.y2 ? series.y2[j] : null }));
+        any = any || series.y.some((y) => y !== null);
+        view.data("d" + i, values);
       });
-      this.view.signal("note", known ? "" : "no data");
-      this.view.data("vlines", lines.vline).data("hlines", lines.hline).data("points", lines.point);
-      this.view.run();
-      this.place.setAttribute("aria-label", `Chart: ${panel.title}. ${this.text.textContent || (known ? "" : "No data.")}`);
-      return at + 3 * panel.series.length;
+      view.signal("xdom", state.xdom).signal("ydom", state.ydom).signal("note", any ? "" : "no data");
+      this.ticks();
+      this.text.textContent = state.text;
+      this.plot.setAttribute("aria-label", `${panel.title}. ${panel.y.label} against ${panel.x.label}. ${state.text}`);
+      this.name(state);
+      this.tip.hidden = true;
+      if (this.numbers.open) this.tabulate();
+    }
+
+    ticks() {
+      const { panel, view, state } = this;
+      if (panel.x.scale === "log") view.signal("xticks", logTicks(state.xdom, this.width / 45));
+      if (panel.y.scale === "log") view.signal("yticks", logTicks(state.ydom, 8));
+    }
+
+    name(state) {
+      const entries = this.panel.series.map((series, i) => ({
+        ...series, shapes: series.kind === "line" && state.series[i].x.length <= 16 && state.series[i].x.length > 0,
+        none: !state.series[i].y.some((y) => y !== null) }));
+      const key = JSON.stringify(entries);
+      if (key === this.named) return;
+      this.named = key;
+      this.legend.replaceChildren(...entries.map((entry) =>
+        element("li", entry.none ? { class: "lab-none" } : {}, swatch(entry), entry.name + (entry.none ? " (no data)" : ""))));
+    }
+
+    // Values nearest to the pointer.
+    point(event) {
+      const { panel, view, state } = this;
+      const box = this.plot.getBoundingClientRect(), origin = view.origin(), scale = view.scale("x");
+      const at = event.clientX - box.left - origin[0], inside = view.width();
+      if (at < -4 || at > inside + 4) { this.tip.hidden = true; return; }
+      const centre = (x, other) => scale.bandwidth ? scale(x) + scale.bandwidth() / 2 : scale(other === null || other === undefined ? x : (x + other) / 2);
+      let best = null, gap = Infinity;
+      state.series.forEach(function (series, i) {
+        const numeric = panel.series[i].kind === "bar" && !panel.categories;
+        series.x.forEach(function (x, j) {
+          const px = centre(x, numeric ? series.y2[j] : null), away = Math.abs(px - at);
+          if (away < gap) { gap = away; best = { x: numeric ? (x + series.y2[j]) / 2 : x, px }; }
+        });
+      });
+      if (!best) return;
+      const lines = [element("div", { class: "lab-tip-x" }, panel.categories ? best.x : `${panel.x.title}: ${number(best.x)} ${panel.x.unit}`)];
+      state.series.forEach(function (series, i) {
+        const kind = panel.series[i].kind, numeric = kind === "bar" && !panel.categories;
+        let near = -1, distance = Infinity;
+        series.x.forEach(function (x, j) {
+          const px = centre(x, numeric ? series.y2[j] : null);
+          const away = kind === "step" ? (px <= best.px + 1e-6 ? best.px - px : Infinity) : Math.abs(px - best.px);
+          if (away < distance) { distance = away; near = j; }
+        });
+        if (near < 0 || series.y[near] === null || (kind !== "step" && distance > Math.max(14, inside / 12))) return;
+        const value = kind === "band" ? `${number(Math.min(series.y[near], series.y2[near]))} to ${number(Math.max(series.y[near], series.y2[near]))}` : number(series.y[near]);
+        lines.push(element("div", {}, swatch(panel.series[i]), `${panel.series[i].name}: ${value} ${panel.y.unit}`));
+      });
+      this.tip.replaceChildren(...lines);
+      this.tip.hidden = false;
+      const room = this.plot.clientWidth, left = origin[0] + best.px;
+      const wide = this.tip.offsetWidth;
+      this.tip.style.left = `${Math.max(0, Math.min(room - wide, left + (left > room / 2 ? -wide - 12 : 12)))}px`;
+      this.tip.style.top = `${origin[1] + 4}px`;
+    }
+
+    // The chart as a table, for those who want digits or cannot see curves.
+    tabulate() {
+      if (!this.numbers.open || !this.state) return;
+      const { panel, state } = this;
+      const table = element("table", {}, element("thead", {}, element("tr", {}, ...["Series", panel.x.label, panel.y.label].map((name) =>
+        element("th", { scope: "col" }, name)))));
+      const body = element("tbody");
+      state.series.forEach(function (series, i) {
+        const kind = panel.series[i].kind, numeric = kind === "bar" && !panel.categories;
+        series.x.forEach(function (x, j) {
+          const value = kind === "band" ? `${number(series.y[j])} to ${number(series.y2[j])}` : number(series.y[j]);
+          body.append(element("tr", {}, element("td", {}, panel.series[i].name),
+            element("td", {}, number(numeric ? (x + series.y2[j]) / 2 : x)), element("td", {}, value)));
+        });
+      });
+      table.append(body);
+      const box = element("div", { class: "lab-table", tabindex: "0", role: "region", "aria-label": `Numbers of ${panel.title}` }, table);
+      this.numbers.replaceChildren(this.numbers.firstElementChild, box);
     }
   }
 
-  /* The state of every live lab of the page, in its address: #lab-id?rate=16&order=sjf;other-lab?... */
-  const address = {
-    read() {
-      const settings = {};
-      for (const part of location.hash.slice(1).split(";")) {
-        const [id, query] = part.split("?");
-        if (query) settings[decodeURIComponent(id)] = new URLSearchParams(query);
-      }
-      return settings;
-    },
-    write(id, query) {
-      const rest = Object.entries(address.read()).filter(([other]) => other !== id).map(([other, q]) => `${other}?${q}`);
-      const parts = query ? [`${id}?${query}`, ...rest] : rest;
-      history.replaceState(null, "", parts.length ? `#${parts.join(";")}` : location.pathname + location.search);
-    },
-  };
-
+  // ---- one lab ---------------------------------------------------------------------------------------------------------
   class Lab {
-    constructor(root, data) {
-      this.root = root;
-      this.data = data;
-      this.chosen = data.controls.map((control) => control.default);
-      this.charts = data.panels.map((panel) => new Chart(panel, data));
-      this.headline = element("p", { className: "lab-headline", role: "status", "aria-live": "polite" });
-      this.inputs = data.controls.map((control, i) => this.input(control, i));
-      const reset = element("button", { type: "button", onclick: () => this.reset() }, "Reset");
-      const copy = element("button", { type: "button", onclick: () => this.copy(copy) }, "Copy link");
-      this.body = element("div", { className: "lab-live" },
-        ...(data.predict ? [this.prediction()] : []),
-        element("div", { className: "lab-controls" }, ...this.inputs.map((one) => one.box), element("div", { className: "lab-buttons" }, reset, copy)),
-        this.headline,
-        element("div", { className: "lab-panels" }, ...this.charts.map((chart) => chart.figure)));
+    constructor(node) {
+      this.node = node;
+      this.id = node.dataset.lab;
+      this.ready = false;
     }
 
-    async start() {
-      const still = this.root.querySelector(".lab-still");
-      still.hidden = true;
-      this.root.append(this.body);
+    start() {
+      if (this.started) return this.started;
+      this.started = (async () => {
+        this.node.setAttribute("aria-busy", "true");
+        const version = this.node.dataset.version ? "?v=" + this.node.dataset.version : "";
+        try {
+          await Promise.all([load(base + "vega-bundle.js"), load(base + this.id + ".js" + version)]);
+          await this.build(window.labData[this.id]);
+        } catch (error) {
+          // The still picture stays, and says why it stays still.
+          this.started = null;
+          if (!this.node.querySelector(".lab-trouble")) {
+            this.node.append(element("p", { class: "lab-trouble", role: "note" },
+              `The sliders of this lab could not be started (${error.message}). In a notebook, show("${this.id}") makes them.`));
+          }
+        }
+        this.node.removeAttribute("aria-busy");
+      })();
+      return this.started;
+    }
+
+    async build(data) {
+      if (!data) throw new Error(`no data for ${this.id}`);
+      this.data = data;
+      this.setting = data.controls.map((control) => control.default);
+      this.inputs = data.controls.map((control, i) => this.input(control, i));
+      this.headline = element("p", { class: "lab-headline", role: "status", "aria-live": "polite" });
+      this.alt = element("p", { class: "lab-unseen", id: `${this.id}-alt` });
+      this.charts = data.panels.map((panel) => new Chart(panel, this));
+      const reset = element("button", { type: "button", class: "lab-button lab-reset" }, "Reset");
+      const link = element("button", { type: "button", class: "lab-button lab-link" }, "Copy link");
+      reset.addEventListener("click", () => this.move(data.controls.map((control) => control.default)));
+      link.addEventListener("click", () => this.copy(link));
+      const panels = element("div", { class: `lab-panels lab-panels-${Math.min(this.charts.length, 2)}`, role: "group",
+        "aria-label": "Charts", "aria-describedby": `${this.id}-alt` }, ...this.charts.map((chart) => chart.node));
+      const live = element("div", { class: "lab-live" }, this.question(),
+        element("div", { class: "lab-controls", role: "group", "aria-label": "Controls" }, ...this.inputs.map((input) => input.node)),
+        this.headline, this.alt, panels);
+      const still = this.node.querySelector(".lab-still");
+      still.replaceWith(live);
       try {
         await Promise.all(this.charts.map((chart) => chart.start()));
       } catch (error) {
-        this.body.remove();
+        live.replaceWith(still);
         throw error;
       }
-      this.follow(false);
-      this.show();
-      addEventListener("hashchange", () => this.follow(true));
-      this.root.classList.add("lab-ready");
+      this.node.querySelector(".lab-head").append(element("div", { class: "lab-actions" }, reset, link));
+      this.ready = true;
+      const asked = readAddress().get(this.id);
+      await this.apply(asked ? this.understand(asked) : this.setting);
+      new ResizeObserver(() => this.fit()).observe(panels);
+      this.node.classList.add("lab-ready");
+      this.node.dispatchEvent(new CustomEvent("lab:ready", { bubbles: true, detail: { id: this.id } }));
     }
 
     input(control, i) {
-      const id = `${this.data.id}-${control.name}`;
-      const label = element("label", { htmlFor: id }, control.label);
+      const id = `${this.id}-${control.name}`;
+      const label = element("label", { for: id }, control.label);
       if (control.choice) {
-        const field = element("select", { id, oninput: () => this.choose(i, field.selectedIndex) },
-          ...control.texts.map((text) => element("option", {}, text)));
-        return { box: element("div", { className: "lab-control" }, label, field), set: (k) => { field.selectedIndex = k; } };
+        const select = element("select", { id, name: control.name }, ...control.texts.map((text, j) => element("option", { value: j }, text)));
+        select.addEventListener("change", () => this.turn(i, Number(select.value)));
+        return { node: element("div", { class: "lab-control" }, label, select), set: (j) => { select.value = j; } };
       }
-      const output = element("output", { htmlFor: id });
-      const field = element("input", { id, type: "range", min: 0, max: control.values.length - 1, step: 1,
-        oninput: () => this.choose(i, Number(field.value)) });
-      return {
-        box: element("div", { className: "lab-control" }, element("div", { className: "lab-label" }, label, output), field),
-        set: (k) => {
-          field.value = k;
-          output.textContent = control.texts[k];
-          field.setAttribute("aria-valuetext", control.texts[k]);
-        },
+      const output = element("output", { for: id });
+      const last = control.values.length - 1;
+      const range = element("input", { type: "range", id, name: control.name, min: 0, max: last, step: 1 });
+      range.addEventListener("input", () => this.turn(i, Number(range.value)));
+      const ends = element("div", { class: "lab-ends", "aria-hidden": "true" }, element("span", {}, control.texts[0]), element("span", {}, control.texts[last]));
+      const set = (j) => {
+        range.value = j;
+        range.setAttribute("aria-valuetext", control.texts[j]);
+        range.style.setProperty("--lab-done", `${(100 * j) / last}%`);
+        output.textContent = control.texts[j];
       };
+      return { node: element("div", { class: "lab-control" }, element("div", { class: "lab-name" }, label, output), range, ends), set };
     }
 
-    /* The question comes first; a locked answer stays beside what happens. It never bars the way. */
-    prediction() {
-      const id = `${this.data.id}-prediction`;
-      const answer = element("input", { id, type: "text", placeholder: "Your prediction", autocomplete: "off" });
-      const lock = element("button", { type: "submit" }, "Lock it in");
-      const form = element("form", { className: "lab-answer" }, answer, lock);
-      const box = element("div", { className: "lab-predict" },
-        element("label", { htmlFor: id }, element("strong", {}, "Predict first. "), this.data.predict), form);
-      form.onsubmit = (event) => {
+    question() {
+      if (!this.data.predict) return null;
+      const field = element("input", { type: "text", id: `${this.id}-prediction`, maxlength: 200, autocomplete: "off", placeholder: "I expect that …" });
+      const lock = element("button", { type: "submit", class: "lab-button lab-lock" }, "Lock it in");
+      const form = element("form", { class: "lab-form" }, field, lock);
+      const kept = element("p", { class: "lab-kept", "aria-live": "polite", hidden: true });
+      form.addEventListener("submit", (event) => {
         event.preventDefault();
-        if (!answer.value.trim()) return;
-        form.replaceWith(element("p", { className: "lab-locked" }, `You predicted: ${answer.value.trim()}`));
-      };
-      return box;
-    }
-
-    choose(i, k) {
-      this.chosen[i] = k;
-      const { controls, id } = this.data;
-      const query = new URLSearchParams(controls.map((control, j) => [control.name, control.values[this.chosen[j]]]));
-      address.write(id, query.toString());
-      const started = performance.now();
-      this.show();
-      this.root.dataset.redrawMs = (performance.now() - started).toFixed(1);
-    }
-
-    /* Take the setting from the address, if it has one for this lab. */
-    follow(redraw) {
-      const query = address.read()[this.data.id];
-      if (!query) return;
-      this.data.controls.forEach((control, i) => {
-        const k = control.values.findIndex((value) => String(value) === query.get(control.name));
-        if (k >= 0) this.chosen[i] = k;
+        if (!field.value.trim()) { field.focus(); return; }
+        const again = element("button", { type: "button", class: "lab-again" }, "change");
+        again.addEventListener("click", () => { kept.hidden = true; form.hidden = false; field.focus(); });
+        kept.replaceChildren(element("b", {}, "Your prediction: "), field.value.trim(), " — now move the controls and see. ", again);
+        form.hidden = true;
+        kept.hidden = false;
       });
-      if (redraw) this.show();
+      return element("details", { class: "lab-predict", open: true }, element("summary", {}, "Predict first"),
+        element("label", { for: `${this.id}-prediction`, class: "lab-question" }, this.data.predict), form, kept);
     }
 
-    reset() {
-      this.chosen = this.data.controls.map((control) => control.default);
-      address.write(this.data.id, "");
-      this.show();
+    // Many steps of a drag in one frame become one drawing, of the newest.
+    turn(i, j) {
+      const next = [...(this.wanted || this.setting)];
+      next[i] = j;
+      this.inputs[i].set(j);
+      this.move(next);
+    }
+
+    move(setting) {
+      const since = performance.now();
+      if (!this.wanted) {
+        requestAnimationFrame(async () => {
+          const wanted = this.wanted;
+          this.wanted = null;
+          await this.apply(wanted);
+          this.node.dataset.redrawMs = (performance.now() - since).toFixed(1);
+          writeAddress(this);
+          this.node.dispatchEvent(new CustomEvent("lab:drawn", { bubbles: true, detail: { id: this.id, ms: performance.now() - since } }));
+        });
+      }
+      this.wanted = setting;
+    }
+
+    async apply(setting) {
+      this.setting = setting;
+      setting.forEach((j, i) => this.inputs[i].set(j));
+      const state = this.decode(setting);
+      if (this.headline.textContent !== state.headline) this.headline.textContent = state.headline;
+      this.alt.textContent = state.alt;
+      this.charts.forEach((chart, i) => chart.show(state.panels[i]));
+      await Promise.all(this.charts.map((chart) => chart.view.runAsync()));
+    }
+
+    // A row of the table of states, with its indices replaced by what they stand for.
+    decode(setting) {
+      const { controls, panels, strings, arrays, marks, states } = this.data;
+      const row = states[setting.reduce((place, j, i) => place * controls[i].values.length + j, 0)];
+      let at = 0;
+      const next = () => row[at++];
+      const array = (i) => (i < 0 ? null : arrays[i]);
+      const headline = strings[next()], said = next();
+      return {
+        headline, alt: said < 0 ? headline : strings[said],
+        panels: panels.map((panel) => ({
+          text: strings[next()], marks: marks[next()].map(([kind, x, y, label]) => [kind, x, y, strings[label]]),
+          xdom: array(next()), ydom: array(next()),
+          series: panel.series.map(() => ({ x: array(next()), y: array(next()), y2: array(next()) })),
+        })),
+      };
+    }
+
+    fit() {
+      for (const chart of this.charts) {
+        if (chart.fit()) { chart.ticks(); chart.view.runAsync(); }
+      }
+    }
+
+    atDefault() {
+      return this.setting.every((j, i) => j === this.data.controls[i].default);
+    }
+
+    address() {
+      const query = new URLSearchParams(this.data.controls.map((control, i) => [control.name, control.values[this.setting[i]]]));
+      return `${this.id}?${query}`;
+    }
+
+    // What an address asks for; a value that is not on a slider becomes the nearest that is.
+    understand(query) {
+      return this.data.controls.map(function (control) {
+        const given = query.get(control.name);
+        if (given === null) return control.default;
+        if (control.choice) return control.values.includes(given) ? control.values.indexOf(given) : control.default;
+        const value = Number(given);
+        if (given.trim() === "" || !Number.isFinite(value)) return control.default;
+        return control.values.reduce((best, v, j) => Math.abs(v - value) < Math.abs(control.values[best] - value) ? j : best, 0);
+      });
     }
 
     async copy(button) {
-      if (!address.read()[this.data.id]) this.choose(0, this.chosen[0]);
+      const address = location.href.split("#")[0] + "#" + this.address();
+      let text = "Copied";
       try {
-        await navigator.clipboard.writeText(location.href);
-        button.textContent = "Copied";
-      } catch {
-        button.textContent = "The link is in the address bar";
+        await navigator.clipboard.writeText(address);
+      } catch (error) {
+        const field = element("textarea", { class: "lab-unseen", readonly: true }, address);
+        document.body.append(field);
+        field.select();
+        if (!document.execCommand("copy")) text = "See the address bar";
+        field.remove();
+        button.focus();
       }
-      setTimeout(() => { button.textContent = "Copy link"; }, 2500);
-    }
-
-    show() {
-      const { controls, states, strings } = this.data;
-      const index = controls.reduce((sum, control, i) => sum * control.values.length + this.chosen[i], 0);
-      const row = states[index];
-      this.inputs.forEach((input, i) => input.set(this.chosen[i]));
-      this.headline.textContent = strings[row[0]];
-      let at = 2;
-      for (const chart of this.charts) at = chart.show(row, at);
-      if (row[1] >= 0) this.body.setAttribute("aria-label", strings[row[1]]);
+      try { history.replaceState(history.state, "", "#" + this.address()); } catch (error) { /* see writeAddress */ }
+      button.textContent = text;
+      setTimeout(() => { button.textContent = "Copy link"; }, 1800);
     }
   }
 
-  async function bringToLife(root) {
-    const { lab: id, version } = root.dataset;
-    try {
-      await Promise.all([load("vega-bundle.js"), load(`${id}.js`, version)]);
-      addHatches();
-      await new Lab(root, window.labData[id]).start();
-    } catch (error) {
-      root.querySelector(".lab-still").hidden = false;
-      root.append(element("p", { className: "lab-problem", role: "note" },
-        `The sliders of this lab are not available here (${error.message}); the picture shows its default setting.`));
-      console.warn(error);
+  // ---- the page --------------------------------------------------------------------------------------------------------
+  async function arrive(scroll) {
+    const asked = readAddress();
+    let first = true;
+    for (const [id, query] of asked) {
+      const lab = labs.get(id);
+      if (!lab) continue;
+      if (first && scroll) lab.node.scrollIntoView({ block: "start" });
+      first = false;
+      if (lab.ready) lab.move(lab.understand(query));
+      else lab.start();
     }
   }
 
   function begin() {
-    const asked = address.read();
-    const near = new IntersectionObserver((entries) => {
-      for (const { isIntersecting, target } of entries) {
-        if (!isIntersecting) continue;
-        near.unobserve(target);
-        bringToLife(target);
+    const nodes = document.querySelectorAll(".lab[data-lab]");
+    if (!nodes.length) return;
+    hatches();
+    const watcher = new IntersectionObserver(function (entries) {
+      for (const entry of entries) {
+        if (entry.isIntersecting) {
+          watcher.unobserve(entry.target);
+          labs.get(entry.target.dataset.lab).start();
+        }
       }
-    }, { rootMargin: "400px" });
-    document.querySelectorAll(".lab[data-lab]").forEach((root) => {
-      near.observe(root);
-    });
-    const first = Object.keys(asked).map((id) => document.getElementById(id)).find(Boolean);
-    if (first) first.scrollIntoView();
+    }, { rootMargin: "400px 0px" });
+    for (const node of nodes) {
+      if (labs.has(node.dataset.lab)) continue;
+      labs.set(node.dataset.lab, new Lab(node));
+      watcher.observe(node);
+    }
+    window.addEventListener("hashchange", () => arrive(false));
+    arrive(true);
   }
 
-  if (document.readyState === "loading") addEventListener("DOMContentLoaded", begin);
+  if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", begin);
   else begin();
 })();
