@@ -281,7 +281,7 @@ class ContinuousEngine:
         if steps > 1 and not self.fixed_need:
             for sequence in plan.decode.values():
                 self.memory.grow(sequence.request, sequence.positions(self.decode_steps))
-        prefill_tokens = sum(work.new for _, work in plan.prefill)
+        prefill_tokens = plan.shape.new - batch
         for sequence, work in plan.prefill:
             sequence.prefilled += work.new
         waiting = len(self.queue)
@@ -289,8 +289,11 @@ class ContinuousEngine:
         for sequence, _ in plan.prefill:
             if sequence.prefilled == sequence.target:
                 self.end_prefill(sequence, finished)
-        used = self.decode_kv - len(self.decoding) + sum(s.prefilled for s in self.prefilling)
-        used += sum(s.positions(self.decode_steps) for s in finished)
+        used = self.decode_kv - len(self.decoding)
+        if self.prefilling:
+            used += sum(s.prefilled for s in self.prefilling)
+        if finished:
+            used += sum(s.positions(self.decode_steps) for s in finished)
         reserved = getattr(self.memory, "reserved", used)
         self.rec.rows.append(
             (start, now, steps, len(plan.prefill), prefill_tokens, batch, 0, decode_kv, used, reserved, waiting)
