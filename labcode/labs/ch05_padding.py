@@ -46,16 +46,17 @@ def compute(size: int, sigma: float, batching: str) -> Result:
     full = [p for p in parts if len(p) == size] or parts
     shown = np.sort(full[len(full) // 2])[::-1]
     linear, attention = useful(parts)
+    places = tuple(((np.arange(len(shown)) + 0.5) / len(shown)).tolist())
     one = Panel(
         "batch",
         "One batch and its padding",
-        Axis("Sequence in the batch, longest first"),
-        Axis("Prompt", "tokens"),
+        Axis("Share of the batch, longest prompt first", limits=(0, 1)),
+        Axis("Length over the longest", limits=(0, 1.05)),
         (
-            Series("prompt tokens", "bar", tuple(range(1, len(shown) + 1)), tuple(shown.tolist())),
-            Series("computed", "step", (0.5, len(shown) + 0.5), (int(shown.max()),) * 2, role="baseline"),
+            Series("prompt", "bar", places, tuple((shown / shown.max()).tolist())),
+            Series("computed", "step", (0, 1), (1, 1), role="baseline"),
         ),
-        text=f"{shown.sum()} tokens are useful, {len(shown) * shown.max()} are computed.",
+        text=f"The longest has {shown.max()} tokens: {shown.sum()} useful, {len(shown) * shown.max()} computed.",
     )
     curves = [useful(batches(lengths, s, batching)) for s in SIZES]
     pinned = lognormal_tokens(COUNT, PROMPT_MEAN, 0.85, np.random.default_rng(5))
@@ -73,15 +74,21 @@ def compute(size: int, sigma: float, batching: str) -> Result:
         marks=(Mark("vline", size, f"batch of {size}"),),
         text=f"At {size}: {linear:.0%} of the linear layers' work and {attention:.0%} of the attention's is useful.",
     )
-    padded, ragged = prefill_ms(np.full(len(shown), shown.max())), prefill_ms(shown)
-    alone = sum(prefill_ms(np.array([p])) for p in shown)
+    ragged, padded, alone = (
+        ms / len(shown)
+        for ms in (
+            prefill_ms(shown),
+            prefill_ms(np.full(len(shown), shown.max())),
+            sum(prefill_ms(np.array([p])) for p in shown),
+        )
+    )
     time = Panel(
         "time",
         "Prefill of that batch on a paper H100",
         Axis("Forward"),
-        Axis("Time", "ms"),
+        Axis("Time per prompt", "ms"),
         (Series("Llama-3-8B", "bar", ("ragged", "padded", "one by one"), (ragged, padded, alone)),),
-        text=f"Padded {padded:.1f} ms, ragged {ragged:.1f} ms.",
+        text=f"Per prompt: ragged {ragged:.1f} ms, padded {padded:.1f} ms, one by one {alone:.1f} ms.",
     )
     return Result(
         (one, share, time),
@@ -99,7 +106,6 @@ LAB = Lab(
         Control("batching", "Batches are formed", BATCHING, BATCHING[0]),
     ),
     compute,
-    predict="Chat prompts differ a lot in length. Of the work of a padded batch of 8, how much is "
-    "useful, and is a batch of "
-    "64 better or worse?",
+    predict="Chat prompts differ a lot in length. Of the work of a padded batch of 8, how much is useful, "
+    "and is a batch of 64 better or worse?",
 )

@@ -79,8 +79,8 @@ LAB = Lab(
     "Three requests, two seats",
     (
         Control("policy", "When may a seat be used again?", POLICIES, "early return"),
-        Control("a", "Rounds that A needs", tuple(range(1, 9)), 4, "rounds"),
-        Control("c", "Rounds that C needs", (1, 2, 4), 1, "rounds"),
+        Control("a", "Rounds that A needs", tuple(range(1, 9)), 4),
+        Control("c", "Rounds that C needs", (1, 2, 4), 1),
         Control("rounds", "A round takes", tuple(ROUNDS), "10 ms whatever is in it"),
     ),
     compute,

@@ -66,7 +66,7 @@ def compute(mode: str, parts: int, stages: int, size: int) -> Result:
         "rate",
         "Throughput once the pipeline is full",
         Axis("Batches in flight, or micro-batches"),
-        Axis("Throughput", "tokens/s"),
+        Axis("Throughput", "tokens/s", "log"),
         (
             Series("batches in flight", "line", PARTS, curves[MODES[0]]),
             Series("micro-batches", "line", PARTS, curves[MODES[1]], role="baseline"),

@@ -24,13 +24,14 @@ LABS = ("ch05-timeline", "ch05-padding", "ch05-buckets", "ch07-timeline", "ch07-
 
 @pytest.mark.parametrize("id", LABS)
 def test_labs_compute_every_state(id):
-    lab = find(id)
+    lab, headlines = find(id), set()
     for params in lab.states():
         result = lab.run(**params)
+        headlines.add(result.headline)
         assert "nan" not in result.headline
         assert all("nan" not in panel.text for panel in result.panels)
         assert lab.alt_text(result, params)
-    assert len({lab.run(**params).headline for params in lab.states()}) > lab.size / 3  # controls do something
+    assert len(headlines) > lab.size / 3  # controls do something
 
 
 # Chapter 5 -----------------------------------------------------------------------------------------------------------
