@@ -93,7 +93,7 @@ def loads() -> dict[str, tuple[Workload, dict]]:
     return result
 
 
-def leaps(load: Workload, options: dict, repeat: int = 7) -> dict[str, float]:
+def leaps(load: Workload, options: dict, repeat: int = 15) -> dict[str, float]:
     """Compare compiled leaps, leaps in plain Python and single steps; s, and what follows from them."""
     pool = options.get("capacity", 10**9)
 
