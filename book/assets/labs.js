@@ -65,14 +65,12 @@
 
   // Hatches of bars; the chart library takes a fill by its address in the page.
   function hatches() {
-    const lines = {
-      baseline: '<path d="M-1 7L7 -1M-1 1L1 -1M5 7L7 5"/>', alt1: '<circle cx="3" cy="3" r="1"/>',
-      alt2: '<path d="M0 0L6 6M6 0L0 6"/>', alt3: '<path d="M0 3H6"/>', muted: '<path d="M3 0V6"/>',
+    const tiles = {
+      baseline: "M-1,6L6,-1M-1,1L1,-1M4,6L6,4", alt1: "M1.5,2.5h2", alt2: "M0,0L5,5M5,0L0,5", alt3: "M0,2.5h5", muted: "M2.5,0v5",
     };
-    const patterns = Object.entries(lines).map(([role, path]) =>
-      `<pattern id="lab-hatch-${role}" width="6" height="6" patternUnits="userSpaceOnUse">` +
-      `<rect width="6" height="6" fill="var(--lab-paper)"/><g stroke="var(--lab-${role})" stroke-width="1.2" ` +
-      `fill="none">${path}</g></pattern>`);
+    const patterns = Object.entries(tiles).map(([role, path]) =>
+      `<pattern id="lab-hatch-${role}" width="5" height="5" patternUnits="userSpaceOnUse">` +
+      `<rect width="5" height="5" fill="var(--lab-paper)"/><path d="${path}" stroke="var(--lab-${role})" fill="none"/></pattern>`);
     const svg = drawn(`<defs>${patterns.join("")}</defs>`, 0, 0);
     svg.classList.add("lab-hatches");
     document.body.append(svg);

@@ -18,16 +18,17 @@ One file a lab, ``labcode/labs/<chapter>_<name>.py``, that exposes ``LAB``; its 
               Control("policy", "Reservation", ("max", "pow2"), "max")), compute,
               predict="Will doubling the rate double the wait?")
 
-In a notebook the lab is one cell, ``from labcode.labs import show`` and ``show("ch08-example")``. Rules: at most 4 controls and about
-600 states; at most 80 points a series; panels, titles and axes the same in every state, while sentences, marks and numbers change;
-the baseline computed with the same seeds and drawn in role "baseline"; a value that does not exist is NaN (a gap) and its mark
-left out. A role carries colour, dash and shape: the same thing has the same role in every panel.
+In a notebook the lab is one cell, ``from labcode.labs import show`` and ``show("ch08-example")``. Rules: at most 4
+controls and about 600 states; at most 80 points a series; panels, titles and axes the same in every state, while
+sentences, marks and numbers change; the baseline computed with the same seeds and drawn in role "baseline"; a value
+that does not exist is NaN (a gap) and its mark left out. A role carries colour, dash and shape: the same thing has
+the same role in every panel.
 
 Views
 -----
-`show` makes ipywidgets around a matplotlib figure. With ``LABCODE_LABS=page`` in the environment (the build of the book sets it) it
-leaves a static picture with its text alternative in a placeholder, which ``book/assets/labs.js`` brings to life with the data that
-``python -m labcode.labs.build OUTDIR`` computes over every setting.
+`show` makes ipywidgets around a matplotlib figure. With ``LABCODE_LABS=page`` in the environment (the build of the
+book sets it) it leaves a static picture with its text alternative in a placeholder, which ``book/assets/labs.js``
+brings to life with the data that ``python -m labcode.labs.build OUTDIR`` computes over every setting.
 """
 
 from __future__ import annotations
@@ -62,7 +63,9 @@ def _load(module: str) -> Lab:
     if not isinstance(lab, Lab):
         raise ValueError(f"labcode/labs/{module}.py: LAB = {lab!r}: a Lab is needed")
     if lab.id != module.replace("_", "-"):
-        raise ValueError(f"labcode/labs/{module}.py: id {lab.id!r}: must be {module.replace('_', '-')!r}, as the file is named")
+        raise ValueError(
+            f"labcode/labs/{module}.py: id {lab.id!r}: must be {module.replace('_', '-')!r}, as the file is named"
+        )
     return lab
 
 

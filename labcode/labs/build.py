@@ -1,7 +1,7 @@
 """Compute every state of every lab for the page: ``python -m labcode.labs.build OUTDIR``.
 
-Writes ``OUTDIR/<lab-id>.js`` for each lab and ``OUTDIR/vega-bundle.js`` once. A file whose lab, with all the code behind it, has
-not changed is left alone, so a warm build takes a second.
+Writes ``OUTDIR/<lab-id>.js`` for each lab and ``OUTDIR/vega-bundle.js`` once. A file whose lab, with all the code
+behind it, has not changed is left alone, so a warm build takes a second.
 """
 
 from __future__ import annotations
@@ -92,12 +92,17 @@ def build_lab(lab: Lab, out: Path, workers: int = 2, progress: bool = False) -> 
     text = first_line + script(page_data(lab, compute_all(lab, workers, progress)))
     size = len(gzip.compress(text.encode(), 9))
     if size > MAX_COMPRESSED:
-        raise ValueError(f"Lab {lab.id!r}: {size} bytes compressed: at most {MAX_COMPRESSED} are allowed; "
-                         "use fewer values of the controls or fewer points in a series")
+        raise ValueError(
+            f"Lab {lab.id!r}: {size} bytes compressed: at most {MAX_COMPRESSED} are allowed; "
+            "use fewer values of the controls or fewer points in a series"
+        )
     _write(path, text)
     if progress:
-        print(f"lab {lab.id}: {lab.size} states, {size / 1000:.0f} kB compressed, "
-              f"{time.monotonic() - started:.1f} s", file=sys.stderr, flush=True)
+        print(
+            f"lab {lab.id}: {lab.size} states, {size / 1000:.0f} kB compressed, {time.monotonic() - started:.1f} s",
+            file=sys.stderr,
+            flush=True,
+        )
     return True
 
 

@@ -6,25 +6,20 @@ import io
 import math
 from collections.abc import Sequence
 
-import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.collections import PatchCollection
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-from matplotlib.patches import Patch, Rectangle
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 from matplotlib.transforms import Bbox
 
 from labcode.labs import scales
-from labcode.labs.look import DASH_LIMIT, ROLE_LOOKS, SHAPES_UP_TO, colours
-from labcode.labs.panel import Axis, Mark, Panel, Series
+from labcode.labs.artists import DPI, NO_DATA, bars, cells, curve, legend_entry, limit
+from labcode.labs.look import SHAPES_UP_TO, colours
+from labcode.labs.panel import Axis, Panel
 
 PANEL_SIZE = (4.7, 3.1)  # Inches, with everything around a panel.
-DPI = 96.0
-NO_DATA = "no data"
-_POINTS = 72.0 / DPI  # Looks are given in pixels, matplotlib wants points.
+LEGEND_ROW = 0.155  # Inches.
 
 
 def tick_text(value: float, _position: int | None = None) -> str:
@@ -35,9 +30,16 @@ def tick_text(value: float, _position: int | None = None) -> str:
     return f"{value:.5g}"
 
 
-def dashes(lengths: Sequence[float]) -> str | tuple[float, list[float]]:
-    """Return a dash in pixels as matplotlib's line style."""
-    return (0.0, [length * _POINTS for length in lengths]) if lengths else "solid"
+def legend_columns(panel: Panel) -> int:
+    """Return how many legend entries of a panel go side by side, judged by the lengths of their names."""
+    widths = [33 + 4.3 * len(s.name) for s in panel.series]  # Points.
+    room = 72 * (PANEL_SIZE[0] - 0.6)
+    for columns in range(len(widths), 1, -1):
+        # matplotlib fills a legend column by column.
+        rows = math.ceil(len(widths) / columns)
+        if sum(max(widths[i : i + rows]) for i in range(0, len(widths), rows)) <= room:
+            return columns
+    return 1
 
 
 class ShownFigure(Figure):
@@ -64,18 +66,25 @@ class Picture:
         Of the figure, in inches.
     """
 
-    def __init__(self, panels: Sequence[Panel], theme: str = "light",
-                 size: tuple[float, float] | None = None) -> None:
+    def __init__(self, panels: Sequence[Panel], theme: str = "light", size: tuple[float, float] | None = None) -> None:
         self.inks = colours(theme)
         self._columns = min(2, len(panels))
         self._rows = math.ceil(len(panels) / self._columns)
-        width, height = size or (self._columns * PANEL_SIZE[0], self._rows * PANEL_SIZE[1])
+        legend_rows = max(math.ceil(len(panel.series) / legend_columns(panel)) for panel in panels)
+        extra = LEGEND_ROW * (legend_rows - 1)
+        width, height = size or (self._columns * PANEL_SIZE[0], self._rows * (PANEL_SIZE[1] + extra))
         self.figure = ShownFigure(figsize=(width, height), dpi=DPI, facecolor=self.inks["paper"])
         self._canvas = FigureCanvasAgg(self.figure)
         # Margins by hand: a layout engine would draw everything twice.
         across, down = width / self._columns, height / self._rows
-        self.figure.subplots_adjust(left=0.55 / width, right=1 - 0.12 / width, top=1 - 0.7 / height,
-                                    bottom=0.5 / height, wspace=0.67 / (across - 0.67), hspace=1.2 / (down - 1.2))
+        self.figure.subplots_adjust(
+            left=0.55 / width,
+            right=1 - 0.12 / width,
+            top=1 - (0.7 + extra) / height,
+            bottom=0.5 / height,
+            wspace=0.67 / (across - 0.67),
+            hspace=(1.2 + extra) / (down - 1.2 - extra),
+        )
         self.axes = [self.figure.add_subplot(self._rows, self._columns, i + 1) for i in range(len(panels))]
         self._base = [{along: scales.extent(panel, along) for along in "xy"} for panel in panels]
         self._frames: list[object] = [None] * len(panels)
@@ -90,8 +99,10 @@ class Picture:
             raise ValueError(f"panels: {len(panels)} of them: the picture has {len(self.axes)}")
         for i, panel in enumerate(panels):
             names = scales.categories([panel])
-            ranges = {along: scales.domain(axis, self._base[i][along], scales.extent(panel, along), along)
-                      for along, axis in (("x", panel.x), ("y", panel.y))}
+            ranges = {
+                along: scales.domain(axis, self._base[i][along], scales.extent(panel, along), along)
+                for along, axis in (("x", panel.x), ("y", panel.y))
+            }
             looks = [(s.name, s.kind, s.role, s.empty, len(s.x) <= SHAPES_UP_TO) for s in panel.series]
             frame = (panel.title, panel.x, panel.y, looks, names, ranges)
             for artist in self._data[i]:
@@ -111,12 +122,38 @@ class Picture:
         for side, spine in ax.spines.items():
             spine.set_visible(side == "bottom")
             spine.set_color(self.inks["axis"])
-        for text, up, size, weight, colour in ((panel.title, 37, 10.5, "bold", self.inks["ink"]),
-                                               (panel.y.label, 5, 8, "normal", quiet)):
-            ax.annotate(text, (0, 1), (0, up), xycoords="axes fraction", textcoords="offset points", fontsize=size,
-                        fontweight=weight, color=colour, annotation_clip=False)
-        ax.annotate(panel.x.label, (0.5, 0), (0, -26), xycoords="axes fraction", textcoords="offset points",
-                    fontsize=8, color=quiet, ha="center", annotation_clip=False)
+        for text, up, size, weight, colour in (
+            (
+                panel.title,
+                26 + 72 * LEGEND_ROW * math.ceil(len(panel.series) / legend_columns(panel)),
+                10.5,
+                "bold",
+                self.inks["ink"],
+            ),
+            (panel.y.label, 5, 8, "normal", quiet),
+        ):
+            ax.annotate(
+                text,
+                (0, 1),
+                (0, up),
+                xycoords="axes fraction",
+                textcoords="offset points",
+                fontsize=size,
+                fontweight=weight,
+                color=colour,
+                annotation_clip=False,
+            )
+        ax.annotate(
+            panel.x.label,
+            (0.5, 0),
+            (0, -26),
+            xycoords="axes fraction",
+            textcoords="offset points",
+            fontsize=8,
+            color=quiet,
+            ha="center",
+            annotation_clip=False,
+        )
         ax.tick_params(which="both", labelsize=8, labelcolor=quiet, color=self.inks["axis"], length=3, pad=3)
         ax.tick_params(axis="y", which="both", length=0)
         ax.set_axisbelow(True)
@@ -127,10 +164,19 @@ class Picture:
             for axis in (ax.xaxis, ax.yaxis):  # There are no rows or columns between two.
                 axis.set_major_locator(MaxNLocator(12, integer=True))
                 axis.grid(False)
-        legend = ax.legend(handles=[self._handle(s) for s in panel.series], loc="lower left",
-                           ncols=6 if any(s.kind == "cells" for s in panel.series) else 4, frameon=False,
-                           bbox_to_anchor=(-0.012, 1.06), fontsize=8, labelcolor=self.inks["ink"], borderpad=0.2,
-                           handlelength=2.4, columnspacing=1.2, handletextpad=0.5)
+        legend = ax.legend(
+            handles=[legend_entry(s, self.inks) for s in panel.series],
+            loc="lower left",
+            ncols=legend_columns(panel),
+            frameon=False,
+            bbox_to_anchor=(-0.012, 1.06),
+            fontsize=8,
+            labelcolor=self.inks["ink"],
+            borderpad=0.2,
+            handlelength=2.4,
+            columnspacing=1.2,
+            handletextpad=0.5,
+        )
         legend.set_in_layout(False)
 
     def _scale(self, ax: Axes, along: str, known: Axis, limits: scales.Range, names: list[str]) -> None:
@@ -155,125 +201,42 @@ class Picture:
     def _draw_data(self, ax: Axes, panel: Panel, names: list[str]) -> list[Artist]:
         """Draw series and marks; return what was drawn."""
         edges = scales.bar_edges(panel)
-        bars = [s.name for s in panel.series if s.kind == "bar"]
+        together = [s.name for s in panel.series if s.kind == "bar"]
         drawn: list[Artist] = []
         for s in panel.series:
             if not s.empty:
                 if s.kind == "bar":
-                    drawn += self._bars(ax, s, edges, names, bars)
+                    drawn += bars(ax, s, edges, names, together, self.inks)
                 else:
-                    drawn += self._cells(ax, s) if s.kind == "cells" else self._curve(ax, s)
+                    drawn += cells(ax, s, self.inks) if s.kind == "cells" else curve(ax, s, self.inks)
         for j, mark in enumerate(panel.marks):
-            drawn += self._mark(ax, mark, names, sum(m.kind == mark.kind for m in panel.marks[:j]))
+            drawn += limit(ax, mark, names, sum(m.kind == mark.kind for m in panel.marks[:j]), self.inks)
         if all(s.empty for s in panel.series):
-            drawn.append(ax.text(0.5, 0.5, NO_DATA, transform=ax.transAxes, ha="center", va="center", style="italic",
-                                 color=self.inks["quiet"], fontsize=10))
+            drawn.append(
+                ax.text(
+                    0.5,
+                    0.5,
+                    NO_DATA,
+                    transform=ax.transAxes,
+                    ha="center",
+                    va="center",
+                    style="italic",
+                    color=self.inks["quiet"],
+                    fontsize=10,
+                )
+            )
         return drawn
-
-    def _curve(self, ax: Axes, s: Series) -> list[Artist]:
-        """Draw a line, step, band, area or scatter."""
-        look, colour = ROLE_LOOKS[s.role], self.inks[s.role]
-        x, y = np.asarray(s.x, dtype=float), np.asarray(s.y, dtype=float)
-        # Dashes lie over "ours", so that both are seen where curves coincide.
-        order = 3 if s.role == "ours" else 4
-        if s.kind == "scatter":
-            return list(ax.plot(x, y, linestyle="none", marker=look.marker, markersize=5, zorder=order, color=colour,
-                                markerfacecolor=self.inks["paper"] if look.dash else colour))
-        drawn: list[Artist] = []
-        if s.kind in ("band", "area"):
-            if s.y2 is not None:
-                lower = np.asarray(s.y2, dtype=float)
-                drawn += ax.plot(x, lower, linestyle=dashes(look.dash), linewidth=0.8, color=colour, zorder=order)
-            else:
-                lower = np.full(len(x), ax.get_ylim()[0] if ax.get_yscale() == "log" else 0.0)
-            drawn.append(ax.fill_between(x, lower, y, color=colour, alpha=0.16, linewidth=0, zorder=2))
-        shown = s.kind == "line" and len(x) <= SHAPES_UP_TO
-        drawn += ax.plot(x, y, linestyle=dashes(look.dash), color=colour, zorder=order,
-                         drawstyle="steps-post" if s.kind == "step" else None,
-                         linewidth=0.8 if s.kind == "band" else look.width * _POINTS,
-                         marker=look.marker if shown else None, markersize=4.5,
-                         markeredgecolor=self.inks["paper"], markeredgewidth=0.6)
-        return drawn
-
-    def _cells(self, ax: Axes, s: Series) -> list[Artist]:
-        """Draw a square with a letter around each point."""
-        colour, paper = self.inks[s.role], self.inks["paper"]
-        squares = [Rectangle((x - 0.46, y - 0.44), 0.92, 0.88) for x, y in zip(s.x, s.y, strict=True)]
-        faint = s.role == "muted"
-        drawn: list[Artist] = [ax.add_collection(PatchCollection(
-            squares, facecolor=paper if faint else colour, edgecolor=colour, linewidth=0.6, zorder=2))]
-        return drawn + [ax.text(x, y, s.glyph, ha="center", va="center_baseline", fontsize=7.5, fontweight="bold", zorder=3,
-                                color=colour if faint else paper, clip_on=True) for x, y in zip(s.x, s.y, strict=True)]
-
-    def _bars(self, ax: Axes, s: Series, edges: dict[str, tuple[list[float], list[float]]], names: list[str],
-              bars: list[str]) -> list[Artist]:
-        """Draw the bars of one series, beside those of the others."""
-        look, colour = ROLE_LOOKS[s.role], self.inks[s.role]
-        if s.name in edges:
-            left, right = (np.asarray(side) for side in edges[s.name])
-        else:
-            width = 0.74 / len(bars)
-            left = np.array([names.index(v) for v in s.x]) - 0.37 + width * bars.index(s.name)
-            right = left + width
-        y = np.asarray(s.y)
-        there = ~np.isnan(y)
-        floor = ax.get_ylim()[0] if ax.get_yscale() == "log" else 0.0
-        return list(ax.bar(left[there], y[there] - floor, (right - left)[there], floor, align="edge", zorder=2,
-                           facecolor=self.inks["paper"] if look.hatch else colour, edgecolor=colour,
-                           hatch=look.hatch or None, linewidth=0.8))
-
-    def _mark(self, ax: Axes, mark: Mark, names: list[str], i: int) -> list[Artist]:
-        """Draw a limit or an operating point with its label; `i` counts marks of its kind, to keep labels apart."""
-        limit, ink, paper = self.inks["limit"], self.inks["mark"], self.inks["paper"]
-        line = {"color": limit, "linestyle": dashes(DASH_LIMIT), "linewidth": 1.2, "zorder": 5}
-        words = {"fontsize": 8, "fontweight": "bold", "textcoords": "offset points", "zorder": 7,
-                 "annotation_clip": False, "bbox": {"facecolor": paper, "edgecolor": "none", "alpha": 0.75, "pad": 0.8}}
-        x = mark.at if mark.kind == "vline" else mark.at[0] if mark.kind == "point" else ax.get_xlim()[0]
-        x = float(names.index(x)) if isinstance(x, str) else float(x)
-        y = mark.at if mark.kind == "hline" else mark.at[1] if mark.kind == "point" else ax.get_ylim()[0]
-        right, up = ax.transLimits.transform(ax.transScale.transform((x, y)))
-        if mark.kind == "hline":
-            end, high = (i + 1) % 2, up > 0.92
-            return [ax.axhline(y, **line),
-                    ax.annotate(mark.label, (end, y), (-3 if end else 3, -4 if high else 4), color=limit,
-                                xycoords=ax.get_yaxis_transform(), ha="right" if end else "left",
-                                va="top" if high else "bottom", **words)]
-        flip = right > 0.55
-        words["ha"], words["va"] = "right" if flip else "left", "center"
-        if mark.kind == "vline":
-            return [ax.axvline(x, **line),
-                    ax.annotate(mark.label, (x, 1), (-4 if flip else 4, -8 - 11 * i), color=limit,
-                                xycoords=ax.get_xaxis_transform(), **words)]
-        return [*ax.plot([x], [y], marker="D", markersize=8, color=ink, markeredgecolor=paper, markeredgewidth=1.5,
-                         zorder=8, clip_on=False),
-                ax.annotate(mark.label, (x, y), (-8 if flip else 8, -9 if up > 0.5 else 9), color=ink, **words)]
-
-    def _handle(self, s: Series) -> Line2D | Patch:
-        """Return the legend entry of a series; an empty series says so."""
-        look, colour = ROLE_LOOKS[s.role], self.inks[s.role]
-        if s.kind == "cells":  # Not being there at the moment is nothing special for a letter.
-            faint = s.role == "muted"
-            return Patch(facecolor=self.inks["paper"] if faint else colour, edgecolor=colour, linewidth=0.8, label=s.name)
-        name = f"{s.name} ({NO_DATA})" if s.empty else s.name
-        if s.kind == "bar":
-            return Patch(facecolor=self.inks["paper"] if look.hatch else colour, edgecolor=colour,
-                         hatch=look.hatch or None, label=name)
-        if s.kind == "scatter":
-            return Line2D([], [], linestyle="none", marker=look.marker, color=colour, label=name,
-                          markerfacecolor=self.inks["paper"] if look.dash else colour)
-        if s.kind == "band":
-            return Patch(facecolor=(colour, 0.2), edgecolor=colour, linewidth=0.8, label=name,
-                         linestyle=dashes(look.dash))
-        marked = s.kind == "line" and len(s.x) <= SHAPES_UP_TO
-        return Line2D([], [], color=colour, linewidth=look.width * _POINTS, label=name, markersize=4.5,
-                      marker=look.marker if marked else None, linestyle=dashes(look.dash))
 
     def _cell(self, i: int) -> Bbox:
         """Return the pixels that belong to panel `i`, title and all."""
         width, height = self._canvas.get_width_height(physical=True)
         row, column = divmod(i, self._columns)
-        return Bbox.from_extents(width * column / self._columns, height * (1 - (row + 1) / self._rows),
-                                 width * (column + 1) / self._columns, height * (1 - row / self._rows))
+        return Bbox.from_extents(
+            width * column / self._columns,
+            height * (1 - (row + 1) / self._rows),
+            width * (column + 1) / self._columns,
+            height * (1 - row / self._rows),
+        )
 
     def png(self) -> bytes:
         """Return the picture as PNG bytes, compressed little: in a kernel the time counts, not the size."""
@@ -284,14 +247,14 @@ class Picture:
             renderer = canvas.get_renderer()
             renderer.clear()
             self.figure.patch.draw(renderer)
-            self._blank = canvas.copy_from_bbox(self.figure.bbox)  # type: ignore[attr-defined]
-        canvas.restore_region(self._blank)  # type: ignore[attr-defined]
+            self._blank = canvas.copy_from_bbox(self.figure.bbox)
+        canvas.restore_region(self._blank)
         for i, ax in enumerate(self.axes):
             if self._kept[i] is None:
                 ax.draw(canvas.get_renderer())
-                self._kept[i] = canvas.copy_from_bbox(self._cell(i))  # type: ignore[attr-defined]
+                self._kept[i] = canvas.copy_from_bbox(self._cell(i))
             else:
-                canvas.restore_region(self._kept[i])  # type: ignore[attr-defined]
+                canvas.restore_region(self._kept[i])
         for ax, data in zip(self.axes, self._data, strict=True):
             for artist in sorted(data, key=lambda artist: artist.get_zorder()):
                 ax.draw_artist(artist)

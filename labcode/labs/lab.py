@@ -49,7 +49,9 @@ class Control:
             raise ValueError(f"Control name = {self.name!r}: a name that can be a keyword argument is needed")
         here = f"Control {self.name!r}"
         object.__setattr__(self, "label", said(f"{here}: label", self.label))
-        values = tuple(v.item() if hasattr(v, "item") else v for v in self.values)  # numpy scalars would not go into JSON
+        values = tuple(
+            v.item() if hasattr(v, "item") else v for v in self.values
+        )  # numpy scalars would not go into JSON
         if len(values) < 2:
             raise ValueError(f"{here}: values = {values!r}: at least two are needed")
         if not all(isinstance(v, str) for v in values):

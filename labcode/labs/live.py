@@ -1,7 +1,7 @@
 """The kernel view of a lab: ipywidgets around one picture, redrawn in place.
 
-Sliders report every step of a drag. The browser's side of a widget sends its next value only when the kernel is idle again,
-and only the newest, so a handler that redraws at once never falls behind the reader's hand.
+Sliders report every step of a drag. The browser's side of a widget sends its next value only when the kernel is idle
+again, and only the newest, so a handler that redraws at once never falls behind the reader's hand.
 """
 
 from __future__ import annotations
@@ -50,7 +50,9 @@ class Live:
         rows = [widgets.HTML(f"<b style='font-size:1.15em'>{escape(lab.title)}</b>")]
         if lab.predict:
             rows.append(_prediction(lab.predict))
-        bar = widgets.Box([*self.controls.values(), reset], layout=widgets.Layout(flex_flow="row wrap", align_items="center"))
+        bar = widgets.Box(
+            [*self.controls.values(), reset], layout=widgets.Layout(flex_flow="row wrap", align_items="center")
+        )
         self.view = widgets.VBox([*rows, bar, self.headline, self.message, self.picture, self.sentences])
         self.redraw()
 
@@ -70,7 +72,7 @@ class Live:
         self.redraw()
 
     def redraw(self) -> None:
-        """Compute the present setting and show it; a `ValueError` of the lab is shown in words, over the last picture."""
+        """Compute and show the present setting; a `ValueError` of the lab is said in words over the last picture."""
         try:
             result = self.lab.run(**self.setting)
         except ValueError as error:
@@ -86,7 +88,9 @@ class Live:
         else:
             self._drawn.update(result.panels)
         self.picture.value = self._drawn.png()
-        self.headline.value = f"<p role='status' style='font-size:1.05em;margin:.4em 0'><b>{escape(result.headline)}</b></p>"
+        self.headline.value = (
+            f"<p role='status' style='font-size:1.05em;margin:.4em 0'><b>{escape(result.headline)}</b></p>"
+        )
         items = "".join(f"<li><b>{escape(p.title)}.</b> {escape(p.text)}</li>" for p in result.panels if p.text)
         self.sentences.value = f"<ul style='line-height:1.4'>{items}</ul>" if items else ""
 

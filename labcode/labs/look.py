@@ -1,7 +1,8 @@
 """What each role looks like: one table behind both renderers and the page's style sheet.
 
-Colours follow Okabe and Ito (https://jfly.uni-koeln.de/color/), darkened where they had less than 3:1 contrast on white and
-lightened for the dark theme. A role is never told apart by colour alone: lines have a dash, points a shape, bars a hatch.
+Colours follow Okabe and Ito (https://jfly.uni-koeln.de/color/), darkened where they had less than 3:1 contrast on
+white and lightened for the dark theme. A role is never told apart by colour alone: lines have a dash, points a shape,
+bars a hatch.
 """
 
 from __future__ import annotations
@@ -48,10 +49,33 @@ ROLE_LOOKS = {
 }
 
 # Everything that is not data: text, axis lines, grid, background, limits.
-INK_LIGHT = {"ink": "#1d2733", "quiet": "#5b6673", "axis": "#a9b2bd", "grid": "#e6e9ee", "paper": "#ffffff",
-             "limit": "#b3202f", "mark": "#11181f"}
-INK_DARK = {"ink": "#e8edf2", "quiet": "#a7b1bd", "axis": "#66717e", "grid": "#323a44", "paper": "#1a2027",
-            "limit": "#ff7b86", "mark": "#f7fafc"}
+INK_LIGHT = {
+    "ink": "#1d2733",
+    "quiet": "#5b6673",
+    "axis": "#a9b2bd",
+    "grid": "#e6e9ee",
+    "paper": "#ffffff",
+    "limit": "#b3202f",
+    "mark": "#11181f",
+}
+INK_DARK = {
+    "ink": "#e8edf2",
+    "quiet": "#a7b1bd",
+    "axis": "#66717e",
+    "grid": "#323a44",
+    "paper": "#1a2027",
+    "limit": "#ff7b86",
+    "mark": "#f7fafc",
+}
+
+# Hatches of bars in the page: the path in a tile of 5 x 5; "ours" is solid.
+HATCHES = {
+    "baseline": "M-1,6L6,-1M-1,1L1,-1M4,6L6,4",
+    "alt1": "M1.5,2.5h2",
+    "alt2": "M0,0L5,5M5,0L0,5",
+    "alt3": "M0,2.5h5",
+    "muted": "M2.5,0v5",
+}
 
 DASH_LIMIT = (5.0, 3.0)
 SHAPES_UP_TO = 16  # Points of a line; a longer one has no room for shapes and is told apart by its dash.

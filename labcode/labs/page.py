@@ -1,7 +1,8 @@
 """The page's data of one lab: every state, compact enough to be loaded when the lab comes into view.
 
-What is the same in all states (titles, axes, names, specifications) is stored once. A state is a row of indices into three
-tables: sentences, arrays of numbers, lists of marks. Curves that do not change from state to state are stored once that way.
+What is the same in all states (titles, axes, names, specifications) is stored once. A state is a row of indices into
+three tables: sentences, arrays of numbers, lists of marks. Curves that do not change from state to state are stored
+once that way.
 """
 
 from __future__ import annotations
@@ -57,8 +58,10 @@ def _structure(lab: Lab, results: Sequence[Result]) -> list[list[Panel]]:
     for result in results:
         for panel, same in zip(result.panels, first, strict=False):
             if (panel.key, panel.title, panel.x, panel.y) != (same.key, same.title, same.x, same.y):
-                raise ValueError(f"Lab {lab.id!r}: panel {panel.key!r}: key, title and axes must be the same in every "
-                                 f"state; {panel.title!r} and {same.title!r}, or their axes, differ")
+                raise ValueError(
+                    f"Lab {lab.id!r}: panel {panel.key!r}: key, title and axes must be the same in every "
+                    f"state; {panel.title!r} and {same.title!r}, or their axes, differ"
+                )
         if len(result.panels) != len(first):
             raise ValueError(f"Lab {lab.id!r}: {len(result.panels)} panels in one state, {len(first)} in another")
     return [[result.panels[i] for result in results] for i in range(len(first))]
@@ -71,8 +74,10 @@ def _all_series(lab: Lab, panels: Sequence[Panel]) -> list[Series]:
         for s in panel.series:
             same = seen.setdefault(s.name, s)
             if (same.kind, same.role) != (s.kind, s.role):
-                raise ValueError(f"Lab {lab.id!r}: panel {panel.key!r}: series {s.name!r} is {s.kind}, {s.role} in one "
-                                 f"state and {same.kind}, {same.role} in another")
+                raise ValueError(
+                    f"Lab {lab.id!r}: panel {panel.key!r}: series {s.name!r} is {s.kind}, {s.role} in one "
+                    f"state and {same.kind}, {same.role} in another"
+                )
     return list(seen.values())
 
 
@@ -112,7 +117,10 @@ class _PanelPage:
     def constant(self) -> dict[str, Any]:
         first = self.panels[0]
         return {
-            "key": first.key, "title": first.title, "x": self._axis("x", first.x), "y": self._axis("y", first.y),
+            "key": first.key,
+            "title": first.title,
+            "x": self._axis("x", first.x),
+            "y": self._axis("y", first.y),
             "categories": self.categories or None,
             "series": [{"name": s.name, "kind": s.kind, "role": s.role} for s in self.series],
             "spec": panel_spec(first.x, first.y, self.series, bool(self.categories)),
@@ -120,8 +128,7 @@ class _PanelPage:
 
     def _axis(self, along: str, axis: Axis) -> dict[str, Any]:
         base = scales.domain(axis, self.bases[along], None, along)
-        return {"label": axis.label, "title": axis.title, "unit": axis.unit, "scale": axis.scale,
-                "base": rounded(base)}
+        return {"label": axis.label, "title": axis.title, "unit": axis.unit, "scale": axis.scale, "base": rounded(base)}
 
     def row(self, i: int, strings: _Table, arrays: _Table, marks: _Table) -> list[int]:
         """Return the indices of state `i`: text, marks, x range, y range, then x, y, y2 of each series (-1: none)."""
@@ -153,8 +160,8 @@ def page_data(lab: Lab, results: Sequence[Result]) -> dict[str, Any]:
     Raises
     ------
     ValueError
-        If there are not as many results as states, or if panels, titles, axes or the looks of a series change from state
-        to state. The message names the lab.
+        If there are not as many results as states, or if panels, titles, axes or the looks of a series change from
+        state to state. The message names the lab.
     """
     if len(results) != lab.size:
         raise ValueError(f"Lab {lab.id!r}: {len(results)} results: {lab.size} states need as many")
@@ -170,16 +177,30 @@ def page_data(lab: Lab, results: Sequence[Result]) -> dict[str, Any]:
             row += page.row(i, strings, arrays, marks)
         rows.append(row)
     return {
-        "id": lab.id, "title": lab.title, "predict": lab.predict,
-        "controls": [{"name": c.name, "label": c.label, "unit": c.unit, "choice": c.choice, "values": list(c.values),
-                      "texts": [c.text(v) for v in c.values], "default": c.values.index(c.default)}
-                     for c in lab.controls],
+        "id": lab.id,
+        "title": lab.title,
+        "predict": lab.predict,
+        "controls": [
+            {
+                "name": c.name,
+                "label": c.label,
+                "unit": c.unit,
+                "choice": c.choice,
+                "values": list(c.values),
+                "texts": [c.text(v) for v in c.values],
+                "default": c.values.index(c.default),
+            }
+            for c in lab.controls
+        ],
         "panels": [page.constant() for page in pages],
-        "strings": strings.rows, "arrays": arrays.rows, "marks": marks.rows, "states": rows,
+        "strings": strings.rows,
+        "arrays": arrays.rows,
+        "marks": marks.rows,
+        "states": rows,
     }
 
 
 def script(data: dict[str, Any]) -> str:
     """Return `data` as a script that registers it: script tags load from file:// and http alike, fetch does not."""
     body = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False).replace("</", "<\\/")
-    return f'(window.labData=window.labData||{{}})[{json.dumps(data["id"])}]={body};\n'
+    return f"(window.labData=window.labData||{{}})[{json.dumps(data['id'])}]={body};\n"

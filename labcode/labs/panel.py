@@ -1,8 +1,8 @@
 """A panel is data, not a drawing: named series, marks, axes with units, and one sentence in words.
 
-Two renderers draw every panel of the book (`labcode.labs.draw` in matplotlib, `labcode.labs.vega` in the page), so what a
-lab claims can be tested without a picture. A *role* stands for a colour and, always, a dash and a marker shape besides:
-a series with role "ours" looks the same in every panel of the book, and nothing depends on colour alone.
+Two renderers draw every panel of the book (`labcode.labs.draw` in matplotlib, `labcode.labs.vega` in the page), so
+what a lab claims can be tested without a picture. A *role* stands for a colour and, always, a dash and a marker shape
+besides: a series with role "ours" looks the same in every panel of the book, and nothing depends on colour alone.
 """
 
 from __future__ import annotations
@@ -21,8 +21,15 @@ MARK_KINDS = ("vline", "hline", "point")
 SCALES = ("linear", "log")
 
 # Series of one group and one role would be drawn alike, so a panel may not hold two of them.
-_LOOKS_ALIKE = {"line": "line", "step": "line", "band": "fill", "area": "fill", "bar": "bar", "scatter": "points",
-                "cells": "cells"}
+_LOOKS_ALIKE = {
+    "line": "line",
+    "step": "line",
+    "band": "fill",
+    "area": "fill",
+    "bar": "bar",
+    "scatter": "points",
+    "cells": "cells",
+}
 
 
 def said(name: str, text: str) -> str:
@@ -65,8 +72,8 @@ class Axis:
     scale : {"linear", "log"}
         A log axis takes numbers above 0 only.
     limits : (low, high), optional
-        Fixed limits. Without them the page takes one range that holds every state of the lab, so that a slider moves the
-        curves and not the axis.
+        Fixed limits. Without them the page takes one range that holds every state of the lab, so that a slider moves
+        the curves and not the axis.
     """
 
     title: str
@@ -102,9 +109,10 @@ class Series:
     name : str
         Name in the legend.
     kind : {"line", "step", "band", "bar", "scatter", "area", "cells"}
-        "step" holds y[i] from x[i] up to x[i+1]; "band" fills between `y` and `y2`; "area" fills down to 0 (a log axis: to
-        its lower end); "bar" draws a bar for each x; "cells" draws a unit square around each (x, y), with the first word of
-        `name` (a letter, as a rule) in it, and turns the y axis so that row 0 is at the top, as in a timetable.
+        "step" holds y[i] from x[i] up to x[i+1]; "band" fills between `y` and `y2`; "area" fills down to 0 (a log
+        axis: to its lower end); "bar" draws a bar for each x; "cells" draws a unit square around each (x, y), with
+        the first word of `name` (a letter, as a rule) in it, and turns the y axis so that row 0 is at the top, as in
+        a timetable.
     x : sequence
         Numbers, or strings for bars (then the axis is categorical). No gaps.
     y, y2 : sequence of numbers
@@ -137,7 +145,9 @@ class Series:
         if len(self.y) != len(x):
             raise ValueError(f"Series {self.name!r}: len(y) = {len(self.y)}: must be len(x) = {len(x)}")
         if (self.y2 is not None) != (self.kind == "band"):
-            raise ValueError(f"Series {self.name!r}: y2 is needed for a band, and for nothing else (kind {self.kind!r})")
+            raise ValueError(
+                f"Series {self.name!r}: y2 is needed for a band, and for nothing else (kind {self.kind!r})"
+            )
         if self.y2 is not None:
             object.__setattr__(self, "y2", numbers(f"Series {self.name!r}: y2", self.y2, gaps=True))
             if len(self.y2) != len(x):
@@ -242,8 +252,10 @@ class Panel:
             if s.name in names:
                 raise ValueError(f"{here}: two series are named {s.name!r}; each name once")
             if look in looks:
-                raise ValueError(f"{here}: series {s.name!r}: another {s.kind} has role {s.role!r} already; "
-                                 f"they would look alike, roles are {', '.join(ROLES)}")
+                raise ValueError(
+                    f"{here}: series {s.name!r}: another {s.kind} has role {s.role!r} already; "
+                    f"they would look alike, roles are {', '.join(ROLES)}"
+                )
             names.add(s.name)
             looks.add(look)
 
@@ -266,8 +278,9 @@ class Panel:
                     raise ValueError(f"{here}: series {s.name!r}: categories on a log x axis")
                 low = min((v for column in columns for v in column if not math.isnan(v)), default=1.0)
                 if low <= 0:
-                    raise ValueError(f"{here}: series {s.name!r}: {name} = {low!r} on a log axis: "
-                                     "must be above 0 (NaN makes a gap)")
+                    raise ValueError(
+                        f"{here}: series {s.name!r}: {name} = {low!r} on a log axis: must be above 0 (NaN makes a gap)"
+                    )
             for mark in self.marks:
                 along = {"vline": "x", "hline": "y"}.get(mark.kind)
                 at = mark.at[name == "y"] if mark.kind == "point" else mark.at if along == name else 1.0

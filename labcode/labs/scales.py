@@ -17,8 +17,8 @@ BAR_FILL = 0.86  # Share of the room between two numeric bars that bars take.
 def bar_edges(panel: Panel) -> dict[str, tuple[list[float], list[float]]]:
     """Return series name -> (left edges, right edges) of the bars over a numeric x axis.
 
-    Bars are as wide as the closest two x allow; several series share that room side by side. On a log axis the widths are
-    equal in log x.
+    Bars are as wide as the closest two x allow; several series share that room side by side. On a log axis the widths
+    are equal in log x.
     """
     bars = [s for s in panel.series if s.kind == "bar" and s.x and not s.categorical]
     log = panel.x.scale == "log"
@@ -69,7 +69,7 @@ def _round_up(value: float) -> float:
 
 
 def padded(low: float, high: float, scale: str, along: str) -> Range:
-    """Return a tidy range that holds [low, high]: x fits exactly, y has room above and starts at 0 where that is natural."""
+    """Return a tidy range that holds [low, high]: x fits, y has room above and starts at 0 where that is natural."""
     if scale == "log":
         if along == "x" and low < high:
             return low, high
@@ -103,9 +103,9 @@ def domain(axis: Axis, base: Range | None, here: Range | None, along: str) -> Ra
 def base_range(extents: Sequence[Range | None], default: int, scale: str) -> Range | None:
     """Return the range shared by the states of a lab, from their extents.
 
-    It holds the default state and nine states in ten. The few that go far beyond (an overload may be a thousand times the
-    rest) stretch the axis for themselves instead of pressing all others flat. Where the farthest state is within three
-    times of that (a decade on a log axis), the range holds every state.
+    It holds the default state and nine states in ten. The few that go far beyond (an overload may be a thousand times
+    the rest) stretch the axis for themselves instead of pressing all others flat. Where the farthest state is within
+    three times of that (a decade on a log axis), the range holds every state.
     """
     known = [e for e in extents if e is not None]
     if not known:

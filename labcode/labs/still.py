@@ -1,4 +1,4 @@
-"""The page view of a lab: a still picture of the default setting in a placeholder that the page's script brings to life.
+"""The page view of a lab: a still picture of the default setting in a place that the page's script brings to life.
 
 Without the script, on paper, or before the lab comes into view, the reader sees the picture, its headline and its
 sentences.
@@ -16,7 +16,7 @@ import matplotlib
 from labcode.labs.build import lab_digest
 from labcode.labs.draw import draw
 from labcode.labs.lab import Lab
-from labcode.labs.look import colours, variable
+from labcode.labs.look import HATCHES, colours, variable
 from labcode.labs.panel import Panel
 
 
@@ -35,19 +35,41 @@ def svg(panels: Sequence[Panel], alt: str, salt: str) -> str:
         figure = draw(panels)
         width, height = (side * 72 for side in figure.get_size_inches())
         out = io.StringIO()
-        figure.savefig(out, format="svg", facecolor="none",
-                       metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
-    body = out.getvalue()
-    body = body[body.index("<svg"):]
-    body = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->", "", body, flags=re.S)
-    body = re.sub(r"(\d+\.\d)\d+", r"\1", body)  # A tenth of a point is below a pixel.
-    body = re.sub(r">\s+<", "><", re.sub(r"\s+", " ", body))
+        figure.savefig(
+            out, format="svg", facecolor="none", metadata={"Date": None, "Creator": None, "Format": None, "Type": None}
+        )
+    body = _smaller(out.getvalue())
+    head = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" role="img" '
+        f'aria-label="{escape(alt)}" viewBox="0 0 {width:.0f} {height:.0f}" class="lab-picture">'
+        f"<title>{escape(alt)}</title>"
+    )
+    return head + body[body.index(">") + 1 :].strip()
+
+
+def _smaller(text: str) -> str:
+    """Return matplotlib's SVG without what a page does not need, its colours replaced by CSS variables."""
+    text = text[text.index("<svg") :]
+    # The style element would apply to the whole page, names of groups would appear once for each lab of it.
+    text = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->|<style.*?</style>", "", text, flags=re.S)
+    text = re.sub(r'<g id="[^"]*"', "<g", text)
+    for needless in (r'font-family: [^;"]*;? ?', r' transform="rotate\(-0 [^"]*"', "; stroke-linecap: square"):
+        text = re.sub(needless, "", text)
+    text = re.sub(r"(\d+\.\d)\d+", r"\1", text)  # A tenth of a point is below a pixel.
+    text = re.sub(r">\s+<", "><", re.sub(r"\s+", " ", text))
     for name, colour in colours("light").items():
-        body = body.replace(colour, variable(name))
-    head = (f'<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" role="img" '
-            f'aria-label="{escape(alt)}" viewBox="0 0 {width:.0f} {height:.0f}" class="lab-picture">'
-            f"<title>{escape(alt)}</title>")
-    return head + body[body.index(">") + 1:].strip()
+        text = text.replace(colour, variable(name))
+    return re.sub(r'<pattern id="([^"]*)".*?stroke: var\(--lab-(\w+)\).*?</pattern>', _hatch, text)
+
+
+def _hatch(found: re.Match[str]) -> str:
+    """Return a small tile in place of matplotlib's hatch, which spells out every stroke and dot of it."""
+    name, role = found.groups()
+    return (
+        f'<pattern id="{name}" width="5" height="5" patternUnits="userSpaceOnUse">'
+        f'<rect width="5" height="5" fill="{variable("paper")}"/>'
+        f'<path d="{HATCHES[role]}" stroke="{variable(role)}" fill="none"/></pattern>'
+    )
 
 
 class Still:
@@ -66,8 +88,9 @@ class Still:
     def _repr_html_(self) -> str:
         lab = self.lab
         setting = ", ".join(f"{c.label}: {c.text(c.default)}" for c in lab.controls)
-        sentences = "".join(f"<li><b>{escape(p.title)}.</b> {escape(p.text)}</li>"
-                            for p in self.result.panels if p.text)
+        sentences = "".join(
+            f"<li><b>{escape(p.title)}.</b> {escape(p.text)}</li>" for p in self.result.panels if p.text
+        )
         question = f'<p class="lab-question">{escape(lab.predict)}</p>' if lab.predict else ""
         # The version keeps a browser from pairing a new page with an old data file.
         return (
