@@ -128,15 +128,23 @@
     return found;
   }
 
-  let writing = 0;
-  function writeAddress(first) {
-    clearTimeout(writing); // Browsers limit how often an address may change.
-    writing = setTimeout(function () {
-      const moved = [...labs.values()].filter((lab) => lab.ready && !lab.atDefault());
-      moved.sort((a, b) => (b === first) - (a === first));
-      const hash = moved.length ? "#" + moved.map((lab) => lab.address()).join(";") : "#" + first.id;
-      try { history.replaceState(history.state, "", hash); } catch (error) { /* Some viewers forbid it; nothing is lost. */ }
-    }, 150);
+  // Browsers limit how often an address may change: at once if the last change is a while ago, otherwise a little later.
+  const PAUSE = 100;
+  let written = -Infinity, waiting = 0;
+  function writeAddress(first, tries = 3) {
+    clearTimeout(waiting);
+    const early = written + PAUSE - performance.now();
+    if (early > 0) { waiting = setTimeout(() => writeAddress(first, tries), early); return; }
+    written = performance.now();
+    const moved = [...labs.values()].filter((lab) => lab.ready && !lab.atDefault());
+    moved.sort((a, b) => (b === first) - (a === first));
+    const hash = moved.length ? "#" + moved.map((lab) => lab.address()).join(";") : "#" + first.id;
+    try {
+      history.replaceState(history.state, "", hash);
+    } catch (error) {
+      written += 20 * PAUSE; // Too often, or a viewer that forbids it.
+      if (tries > 1) waiting = setTimeout(() => writeAddress(first, tries - 1), 21 * PAUSE);
+    }
   }
 
   // ---- one chart -------------------------------------------------------------------------------------------------------
