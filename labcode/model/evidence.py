@@ -15,6 +15,7 @@ from labcode.model.cache import KVCache
 from labcode.model.config import SMALL, TINY, Config
 from labcode.model.counters import Counter
 from labcode.model.forward import Chunk, forward_one, forward_padded, forward_ragged
+from labcode.model.layers import attention
 from labcode.model.padding import Rectangle
 from labcode.model.weights import Llama, random_model
 
@@ -102,6 +103,43 @@ def padded_pairs() -> dict[str, float]:
     padded, useful = ways.count_padded.pairs, ways.count_ragged.pairs
     assert (padded, useful) == (Rectangle.of(MIXED_STEP).pairs, Rectangle.of(MIXED_STEP).useful_pairs)
     return {"padded": padded, "useful": useful, "ratio": padded / useful}
+
+
+def forward_times(model: Llama, works: Sequence[SeqWork], repeat: int = 4) -> dict[str, float]:
+    """Return the seconds that a step takes on this machine, one by one, padded and ragged: the best of `repeat`."""
+    step, best = step_of(model, works), dict.fromkeys(("one by one", "padded", "ragged"), float("inf"))
+    for _ in range(integer("repeat", repeat)):
+        for name in best:
+            again = fresh(step)
+            for chunk in again:
+                chunk.cache.reserve(len(chunk.tokens))
+            start = time.perf_counter()
+            if name == "one by one":
+                for chunk in again:
+                    forward_one(model, chunk.tokens, chunk.cache)
+            else:
+                (forward_padded if name == "padded" else forward_ragged)(model, again)
+            best[name] = min(best[name], time.perf_counter() - start)
+    return best
+
+
+def attention_share(model: Llama, batch: int, context: int, repeat: int = 4) -> float:
+    """Return which share of a ragged decode step's time the split attention takes on this machine."""
+    step, config = step_of(model, [SeqWork(1, context)] * batch), model.config
+    query = np.ones((1, config.heads, config.head_dim), dtype=config.dtype)
+    key = np.ones((1, config.kv_heads, config.head_dim), dtype=config.dtype)
+    attending = whole = float("inf")
+    for _ in range(integer("repeat", repeat)):
+        again = fresh(step)
+        for chunk in again:
+            chunk.cache.reserve(1)
+        start = time.perf_counter()
+        for n in range(config.layers):
+            np.concatenate([attention(query, *c.cache.append(n, key, key), Counter()) for c in again])
+        middle = time.perf_counter()
+        forward_ragged(model, again)
+        attending, whole = min(attending, middle - start), min(whole, time.perf_counter() - middle)
+    return attending / whole
 
 
 @dataclass(frozen=True)

@@ -77,8 +77,9 @@ def forward_one(
 
 
 def forward_ragged(model: Llama, batch: Iterable[Chunk], count: Counter | None = None) -> Array:
-    """Selective batching: process all new tokens of a step together; return the logits of each request's
-    last, [B, V].
+    """Selective batching: process all new tokens of a step together; return logits [B, V].
+
+    The logits are those of each request's last new token.
 
     Parameters
     ----------

@@ -93,9 +93,10 @@ def attention(query: Array, keys: Array, values: Array, count: Counter) -> Array
     -------
     array [Q, A D]
 
-    Notes ----- Query j sees past + j + 1 keys, so there are ``Q past + Q (Q + 1) / 2`` pairs, and these are
-    counted. numpy computes the whole rectangle of Q times C and masks a part of it; a fused kernel skips that
-    part.
+    Notes
+    -----
+    Query j sees past + j + 1 keys, so there are ``Q past + Q (Q + 1) / 2`` pairs, and these are counted.
+    numpy computes the whole rectangle of Q times C and masks a part of it; a fused kernel skips that part.
     """
     Q, A, D = query.shape
     K, C, _ = keys.shape

@@ -2,7 +2,7 @@
 
 import pytest
 
-from labcode.model import evidence
+from labcode.model import TINY, evidence, random_model
 
 
 def test_L01_weights_are_read_nearly_five_times_less_often():
@@ -27,6 +27,13 @@ def test_L04_and_L05():
     tokens, pairs = evidence.padded_tokens(), evidence.padded_pairs()
     assert (tokens["padded"], tokens["useful"], round(tokens["waste"], 2)) == (185, 49, 0.74)
     assert (pairs["padded"], pairs["useful"], round(pairs["ratio"], 1)) == (22_385, 950, 23.6)
+
+
+def test_times_are_those_of_three_forwards_and_a_part_of_one():
+    model = random_model(TINY)
+    times = evidence.forward_times(model, evidence.MIXED_STEP, repeat=2)
+    assert list(times) == ["one by one", "padded", "ragged"] and all(0 < t < 10 for t in times.values())
+    assert 0 < evidence.attention_share(model, 8, 32, repeat=3) < 1
 
 
 @pytest.mark.slow
