@@ -139,6 +139,6 @@ class OrcaScheduler:
         self.admitted[new] = now
         end = self.pipe.send(number, len(batch), now, self.cost.step_time(shape) / self.n_workers)
         heapq.heappush(self.flying, (end, number, batch))
-        for i in batch:  # 6
-            self.state[i] = RUNNING  # 7
-        self.pool = [i for i in self.pool if self.state[i] != RUNNING]
+        for i in batch:
+            self.state[i] = RUNNING
+        del self.pool[: len(batch)]  # `select` takes from the front of the pool and never skips
