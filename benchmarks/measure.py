@@ -114,7 +114,7 @@ def search(load: Workload, slo: SLO, **options: object) -> tuple[float, int]:
     search_time, single = smallest(
         lambda: goodput(load, slo, **options),
         lambda: simulate(load.at_rate(found.rate), **options).met(slo),  # type: ignore[arg-type]
-        repeat=25,
+        repeat=100,
     )
     return search_time / single, found.runs
 
