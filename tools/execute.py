@@ -18,9 +18,12 @@ import nbformat
 from jupyter_cache import get_cache
 from jupyter_cache.base import CacheBundleIn
 from jupyter_cache.executors.utils import single_nb_execution
+from traitlets.config import Config
 
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 PAGE_VIEW = {"LABCODE_LABS": "page"}    # labs leave a picture and a place for the page's script, not widgets
+# Two kernels that start at the same moment can pick the same TCP port; sockets in the file system have names of their own.
+TRANSPORT = Config({"KernelManager": {"transport": "tcp" if os.name == "nt" else "ipc"}})
 KEEP = 3    # caches of former states of labcode that are kept, so that going back to one is quick
 
 
@@ -30,7 +33,7 @@ def run_notebook(path: Path, timeout: float) -> tuple[Any, float, str]:
     os.environ.update(PAGE_VIEW)
     quiet = ["--IPKernelApp.log_level=40"]    # a kernel of our own on this machine need not warn of eavesdroppers
     result = single_nb_execution(
-        notebook, cwd=str(path.parent), timeout=int(timeout), allow_errors=False, extra_arguments=quiet
+        notebook, cwd=str(path.parent), timeout=int(timeout), allow_errors=False, extra_arguments=quiet, config=TRANSPORT
     )
     return result.nb, result.time, COLOUR.sub("", result.exc_string or "")
 
