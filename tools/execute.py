@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import tempfile
 import time
 from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -22,8 +23,6 @@ from traitlets.config import Config
 
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 PAGE_VIEW = {"LABCODE_LABS": "page"}    # labs leave a picture and a place for the page's script, not widgets
-# Two kernels that start at the same moment can pick the same TCP port; sockets in the file system have names of their own.
-TRANSPORT = Config({"KernelManager": {"transport": "tcp" if os.name == "nt" else "ipc"}})
 KEEP = 3    # caches of former states of labcode that are kept, so that going back to one is quick
 
 
@@ -32,10 +31,20 @@ def run_notebook(path: Path, timeout: float) -> tuple[Any, float, str]:
     notebook = nbformat.read(path, as_version=4)
     os.environ.update(PAGE_VIEW)
     quiet = ["--IPKernelApp.log_level=40"]    # a kernel of our own on this machine need not warn of eavesdroppers
-    result = single_nb_execution(
-        notebook, cwd=str(path.parent), timeout=int(timeout), allow_errors=False, extra_arguments=quiet, config=TRANSPORT
-    )
+    with tempfile.TemporaryDirectory() as folder:
+        result = single_nb_execution(
+            notebook, cwd=str(path.parent), timeout=int(timeout), allow_errors=False, extra_arguments=quiet,
+            config=sockets(folder),
+        )
     return result.nb, result.time, COLOUR.sub("", result.exc_string or "")
+
+
+def sockets(folder: str) -> Config:
+    """Return settings that let a kernel talk through files in `folder`, where the system can do that.
+
+    Two kernels that start at the same moment can pick the same TCP port.
+    """
+    return Config() if os.name == "nt" else Config(KernelManager={"transport": "ipc", "ip": f"{folder}/kernel"})
 
 
 def waiting(paths: Iterable[Path], cache: Any) -> list[Path]:
