@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -33,7 +33,7 @@ def serve(rate: float, max_bs: int, memory: str, prefill: str) -> Run:
     return simulate(requests().at_rate(rate), max_bs=max_bs, memory=memory, prefill=prefill)
 
 
-@lru_cache(maxsize=None)
+@cache
 def attained(rate: float, max_bs: int, memory: str, prefill: str) -> float:
     """Return the share of submitted requests within the SLO."""
     return serve(rate, max_bs, memory, prefill).met(GOAL)
@@ -62,26 +62,34 @@ def ttft_panel(run: Run, pinned: Run) -> Panel:
     ours, base = (distribution(one.record.first_token - one.load.arrival) for one in (run, pinned))
     p50, p99 = (percentile(run.record.first_token - run.load.arrival, q) for q in (50, 99))
     return Panel(
-        "ttft", "Time to first token, request by request",
-        Axis("TTFT", "s", "log"), Axis("Share of requests", limits=(0, 1)),
-        (Series("these knobs", "line", ours, shares(ours)),
-         Series("pinned: reserve 8192, 256 seats, mixed", "line", base, shares(base), role="baseline")),
+        "ttft",
+        "Time to first token, request by request",
+        Axis("TTFT", "s", "log"),
+        Axis("Share of requests", limits=(0, 1)),
+        (
+            Series("these knobs", "line", ours, shares(ours)),
+            Series("pinned: reserve 8192, 256 seats, mixed", "line", base, shares(base), role="baseline"),
+        ),
         marks=(Mark("vline", GOAL.ttft, "SLO 1 s"),),
         text=f"Half of the requests have their first token within {said(p50)}, 99 % within {said(p99)}.",
-    )  # fmt: skip
+    )
 
 
 def itl_panel(run: Run, pinned: Run) -> Panel:
     """Return the distribution of inter-token latency over tokens."""
     ours, base = (distribution(*one.itl()) for one in (run, pinned))
     return Panel(
-        "itl", "Inter-token latency, token by token",
-        Axis("ITL", "s", "log"), Axis("Share of tokens", limits=(0, 1)),
-        (Series("these knobs", "line", ours, shares(ours)),
-         Series("pinned: reserve 8192, 256 seats, mixed", "line", base, shares(base), role="baseline")),
+        "itl",
+        "Inter-token latency, token by token",
+        Axis("ITL", "s", "log"),
+        Axis("Share of tokens", limits=(0, 1)),
+        (
+            Series("these knobs", "line", ours, shares(ours)),
+            Series("pinned: reserve 8192, 256 seats, mixed", "line", base, shares(base), role="baseline"),
+        ),
         marks=(Mark("vline", GOAL.tpot, "TPOT goal 50 ms"),),
         text=f"The longest pause within an answer is {said(ours[-1])}.",
-    )  # fmt: skip
+    )
 
 
 def goodput_panel(rate: float, share: float, knobs: dict[str, Any]) -> Panel:
@@ -89,15 +97,23 @@ def goodput_panel(rate: float, share: float, knobs: dict[str, Any]) -> Panel:
     ours = tuple(attained(r, **knobs) for r in RATES)
     base = tuple(attained(r, **PINNED) for r in RATES)
     kept = [r for r, s in zip(RATES, ours, strict=True) if s >= 0.9]
-    text = f"At least 90 % are within the SLO up to {kept[-1]:g} requests/s." if kept else "No rate here keeps 90 % within the SLO."
+    text = (
+        f"At least 90 % are within the SLO up to {kept[-1]:g} requests/s."
+        if kept
+        else "No rate here keeps 90 % within the SLO."
+    )
     return Panel(
-        "goodput", "Within the SLO, by arrival rate",
-        Axis("Arrival rate", "requests/s"), Axis("Share of submitted requests", limits=(0, 1.05)),
-        (Series("these knobs", "line", RATES, ours),
-         Series("pinned: reserve 8192, 256 seats, mixed", "line", RATES, base, role="baseline")),
+        "goodput",
+        "Within the SLO, by arrival rate",
+        Axis("Arrival rate", "requests/s"),
+        Axis("Share of submitted requests", limits=(0, 1.05)),
+        (
+            Series("these knobs", "line", RATES, ours),
+            Series("pinned: reserve 8192, 256 seats, mixed", "line", RATES, base, role="baseline"),
+        ),
         marks=(Mark("hline", 0.9, "goal 90 %"), Mark("point", (rate, share), "now")),
         text=text,
-    )  # fmt: skip
+    )
 
 
 def memory_panel(run: Run) -> Panel:
@@ -107,12 +123,14 @@ def memory_panel(run: Run) -> Panel:
     _, written = over_time(run, run.kv_used_mean() / pool)
     most, mean = max(held), float(np.sum(written) / np.sum(held)) if sum(held) else float("nan")
     return Panel(
-        "memory", "KV cache taken and written",
-        Axis("Time", "s"), Axis("Share of the pool", limits=(0, 1.05)),
+        "memory",
+        "KV cache taken and written",
+        Axis("Time", "s"),
+        Axis("Share of the pool", limits=(0, 1.05)),
         (Series("taken", "line", time, held), Series("written", "line", time, written, role="alt1")),
         marks=(Mark("hline", 1.0, "the whole pool"),),
         text=f"Up to {most:.0%} of the pool is taken; of what is taken, {mean:.0%} is written.",
-    )  # fmt: skip
+    )
 
 
 LAB = Lab(
@@ -125,6 +143,6 @@ LAB = Lab(
         Control("prefill", "Prefill joins", tuple(WAYS), "mixed"),
     ),
     compute,
-    predict="At 32 requests/s and with 8192 tokens reserved for everyone, most requests miss the SLO. Which single knob "
-    "repairs that: more seats, a smaller reservation, or prefill first?",
+    predict="At 32 requests/s and with 8192 tokens reserved for everyone, most requests miss the SLO. Which single "
+    "knob repairs that: more seats, a smaller reservation, or prefill first?",
 )

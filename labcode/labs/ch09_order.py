@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+import itertools
+from functools import cache
 
 import numpy as np
 
@@ -15,12 +16,18 @@ from labcode.metrics import SLO, percentile
 from labcode.run import Run
 
 GOAL = SLO(ttft=1.0, tpot=0.050)
-ORDERS = {"first come": "fcfs", "shortest": "sjf", "predicted, σ 0.5": "sjf:0.5", "predicted, σ 1": "sjf:1", "predicted, σ 2": "sjf:2"}
+ORDERS = {
+    "first come": "fcfs",
+    "shortest": "sjf",
+    "predicted, σ 0.5": "sjf:0.5",
+    "predicted, σ 1": "sjf:1",
+    "predicted, σ 2": "sjf:2",
+}
 GROUPS = ("1 to 100", "101 to 200", "201 to 400", "401 to 800", "over 800")
 EDGES = (0, 100, 200, 400, 800, 10**9)
 
 
-@lru_cache(maxsize=None)
+@cache
 def serve(rate: float, max_bs: int, order: str) -> Run:
     """Serve 600 chat requests with oracle reservation; prediction errors are the same at every rate."""
     return simulate(workload.chat(n=600, rate=1.0, seed=1).at_rate(rate), max_bs=max_bs, memory="oracle", order=order)
@@ -34,7 +41,7 @@ def ttft(run: Run) -> np.ndarray:
 def by_length(run: Run) -> tuple[float, ...]:
     """Return the longest TTFT in each group of output lengths, s."""
     values, output = ttft(run), run.load.output
-    return tuple(percentile(values[(output > low) & (output <= high)], 100) for low, high in zip(EDGES, EDGES[1:], strict=False))
+    return tuple(percentile(values[(output > low) & (output <= high)], 100) for low, high in itertools.pairwise(EDGES))
 
 
 def compute(rate: float, max_bs: int, order: str) -> Result:
@@ -43,26 +50,53 @@ def compute(rate: float, max_bs: int, order: str) -> Result:
     ours, pinned = distribution(ttft(run)), distribution(ttft(base))
     p50, p99, longest = (percentile(ttft(run), q) for q in (50, 99, 100))
     curve = Panel(
-        "ttft", "Time to first token", Axis("TTFT", "s", "log"), Axis("Share of requests", limits=(0, 1)),
-        (Series("this order", "line", ours, shares(ours)), Series("pinned: first come, first served", "line", pinned, shares(pinned), role="baseline")),
+        "ttft",
+        "Time to first token",
+        Axis("TTFT", "s", "log"),
+        Axis("Share of requests", limits=(0, 1)),
+        (
+            Series("this order", "line", ours, shares(ours)),
+            Series("pinned: first come, first served", "line", pinned, shares(pinned), role="baseline"),
+        ),
         marks=(Mark("vline", GOAL.ttft, "SLO 1 s"),),
-        text=f"Median {said(p50)}, P99 {said(p99)}; first come, first served {said(percentile(ttft(base), 50))} and {said(percentile(ttft(base), 99))}.",
-    )  # fmt: skip
+        text=f"Median {said(p50)}, P99 {said(p99)}; first come, first served "
+        f"{said(percentile(ttft(base), 50))} and {said(percentile(ttft(base), 99))}.",
+    )
     groups = Panel(
-        "groups", "The longest wait, by length of the answer", Axis("Output tokens"), Axis("Longest TTFT", "s"),
-        (Series("this order", "bar", GROUPS, by_length(run)), Series("pinned: first come, first served", "bar", GROUPS, by_length(base), role="baseline")),
+        "groups",
+        "The longest wait, by length of the answer",
+        Axis("Output tokens"),
+        Axis("Longest TTFT", "s"),
+        (
+            Series("this order", "bar", GROUPS, by_length(run)),
+            Series("pinned: first come, first served", "bar", GROUPS, by_length(base), role="baseline"),
+        ),
         text=f"Somebody waits {said(longest)} for the first token.",
-    )  # fmt: skip
+    )
     share = run.met(GOAL)
     names = tuple(ORDERS)
     met = Panel(
-        "met", "Within the SLO, by order", Axis("Order"), Axis("Share of submitted requests", limits=(0, 1.05)),
-        (Series("share within the SLO", "bar", names, tuple(serve(rate, max_bs, key).met(GOAL) for key in ORDERS.values())),),
+        "met",
+        "Within the SLO, by order",
+        Axis("Order"),
+        Axis("Share of submitted requests", limits=(0, 1.05)),
+        (
+            Series(
+                "share within the SLO",
+                "bar",
+                names,
+                tuple(serve(rate, max_bs, key).met(GOAL) for key in ORDERS.values()),
+            ),
+        ),
         marks=(Mark("hline", 0.9, "goal 90 %"),),
         text=f"This order: {share:.0%}.",
-    )  # fmt: skip
+    )
     same = np.array_equal(run.record.finished, base.record.finished) and order != "first come"
-    news = "nobody waits, so the order changes nothing" if same else f"{share:.0%} within the SLO, the unluckiest waits {said(longest)}"
+    news = (
+        "nobody waits, so the order changes nothing"
+        if same
+        else f"{share:.0%} within the SLO, the unluckiest waits {said(longest)}"
+    )
     return Result((curve, groups, met), f"{order} at {rate:g} requests/s with {max_bs} seats: {news}.")
 
 
@@ -75,6 +109,6 @@ LAB = Lab(
         Control("order", "Order of the line", tuple(ORDERS), "shortest"),
     ),
     compute,
-    predict="Serving the shortest answers first lowers the median TTFT. What happens to the slowest one per cent: the same gain, "
-    "no change, or the opposite?",
+    predict="Serving the shortest answers first lowers the median TTFT. What happens to the slowest one per cent: "
+    "the same gain, no change, or the opposite?",
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,7 @@ MODES: dict[str, dict[str, Any]] = {
 }
 
 
-@lru_cache(maxsize=None)
+@cache
 def serve(rate: float, mode: str) -> Run:
     """Serve 600 chat requests with oracle reservation."""
     return simulate(workload.chat(n=600, rate=1.0, seed=1).at_rate(rate), memory="oracle", **MODES[mode])
@@ -49,26 +49,47 @@ def compute(rate: float, mode: str) -> Result:
     ours, pinned = distribution(values, weights), distribution(*base_itl)
     p99, longest = (weighted_percentile(values, weights, q) for q in (99, 100))
     itl = Panel(
-        "itl", "Inter-token latency, token by token", Axis("ITL", "s", "log"), Axis("Share of tokens", limits=(0, 1)),
-        (Series("this way", "line", ours, shares(ours)), Series("pinned: mixed", "line", pinned, shares(pinned), role="baseline")),
-        marks=(Mark("vline", GOAL.tpot, "TPOT goal 50 ms"),), text=f"P99 {said(p99)}, longest {said(longest)}.",
-    )  # fmt: skip
+        "itl",
+        "Inter-token latency, token by token",
+        Axis("ITL", "s", "log"),
+        Axis("Share of tokens", limits=(0, 1)),
+        (
+            Series("this way", "line", ours, shares(ours)),
+            Series("pinned: mixed", "line", pinned, shares(pinned), role="baseline"),
+        ),
+        marks=(Mark("vline", GOAL.tpot, "TPOT goal 50 ms"),),
+        text=f"P99 {said(p99)}, longest {said(longest)}.",
+    )
     first, first_base = (distribution(one.record.first_token - one.load.arrival) for one in (run, base))
     median = percentile(run.record.first_token - run.load.arrival, 50)
     ttft = Panel(
-        "ttft", "Time to first token, request by request", Axis("TTFT", "s", "log"), Axis("Share of requests", limits=(0, 1)),
-        (Series("this way", "line", first, shares(first)), Series("pinned: mixed", "line", first_base, shares(first_base), role="baseline")),
-        marks=(Mark("vline", GOAL.ttft, "SLO 1 s"),), text=f"Median {said(median)}.",
-    )  # fmt: skip
+        "ttft",
+        "Time to first token, request by request",
+        Axis("TTFT", "s", "log"),
+        Axis("Share of requests", limits=(0, 1)),
+        (
+            Series("this way", "line", first, shares(first)),
+            Series("pinned: mixed", "line", first_base, shares(first_base), role="baseline"),
+        ),
+        marks=(Mark("vline", GOAL.ttft, "SLO 1 s"),),
+        text=f"Median {said(median)}.",
+    )
     stalls = Panel(
-        "stalls", "The longest pause, as time goes by", Axis("Time", "s"), Axis("Longest gap between two tokens", "s"),
-        (Series("this way", "line", *longest_steps(run)), Series("pinned: mixed", "line", *longest_steps(base), role="baseline")),
-        marks=(Mark("hline", GOAL.tpot, "50 ms"),), text="Every peak is somebody's prompt that others wait for.",
-    )  # fmt: skip
+        "stalls",
+        "The longest pause, as time goes by",
+        Axis("Time", "s"),
+        Axis("Longest gap between two tokens", "s"),
+        (
+            Series("this way", "line", *longest_steps(run)),
+            Series("pinned: mixed", "line", *longest_steps(base), role="baseline"),
+        ),
+        marks=(Mark("hline", GOAL.tpot, "50 ms"),),
+        text="Every peak is somebody's prompt that others wait for.",
+    )
     return Result(
         (itl, ttft, stalls),
-        f"{mode} at {rate:g} requests/s: ITL P99 {said(p99)}, longest pause {said(longest)}, median TTFT {said(median)}, "
-        f"{run.met(GOAL):.0%} within the SLO.",
+        f"{mode} at {rate:g} requests/s: ITL P99 {said(p99)}, longest pause {said(longest)}, "
+        f"median TTFT {said(median)}, {run.met(GOAL):.0%} within the SLO.",
     )
 
 
@@ -80,6 +101,6 @@ LAB = Lab(
         Control("mode", "Prefill joins", tuple(MODES), "prefill first"),
     ),
     compute,
-    predict="Doing new prompts first, alone in a step, should serve newcomers better. At 48 requests/s, will their median TTFT be "
-    "lower or higher than with prompts mixed into the decode steps?",
+    predict="Doing new prompts first, alone in a step, should serve newcomers better. At 48 requests/s, will their "
+    "median TTFT be lower or higher than with prompts mixed into the decode steps?",
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache
 
 import numpy as np
 
@@ -19,7 +19,7 @@ POLICIES = {"max:8192": "baseline", "pow2": "alt1", "oracle": "alt2", "unlimited
 RATES = (2, 4, 6, 8, 10, 12, 14, 16)
 
 
-@lru_cache(maxsize=None)
+@cache
 def serve(rate: float, memory: str) -> Run:
     """Serve 600 long-context requests at a rate."""
     return simulate(workload.long_context(n=600, rate=1.0, seed=2).at_rate(rate), memory=memory)
@@ -36,31 +36,50 @@ def compute(rate: float, memory: str) -> Result:
     mean_held, mean_written = (float(np.average(column, weights=length)) for column in (held, written))
     unlimited = memory == "unlimited"
     memory_panel = Panel(
-        "memory", "KV cache taken and written",
-        Axis("Time", "s"), Axis("Share of the pool", limits=(0, 1.6)),
-        (Series("taken", "line", () if unlimited else time, () if unlimited else taken_line),
-         Series("written", "line", time, written_line, role="alt1")),
+        "memory",
+        "KV cache taken and written",
+        Axis("Time", "s"),
+        Axis("Share of the pool", limits=(0, 1.6)),
+        (
+            Series("taken", "line", () if unlimited else time, () if unlimited else taken_line),
+            Series("written", "line", time, written_line, role="alt1"),
+        ),
         marks=(Mark("hline", 1.0, "the whole pool"),),
-        text=f"On average {mean_written:.0%} of the pool is written" + ("." if unlimited else f", {mean_held:.0%} is taken."),
-    )  # fmt: skip
+        text=f"On average {mean_written:.0%} of the pool is written"
+        + ("." if unlimited else f", {mean_held:.0%} is taken."),
+    )
     batch = float(np.average(running(run), weights=length))
     batch_panel = Panel(
-        "batch", "Sequences that run together",
-        Axis("Time", "s"), Axis("Sequences", limits=(0, 260)),
-        (Series("this policy", "line", *over_time(run, running(run))),
-         Series("pinned: 8192 each", "line", *over_time(serve(rate, "max:8192"), running(serve(rate, "max:8192"))), role="baseline")),
+        "batch",
+        "Sequences that run together",
+        Axis("Time", "s"),
+        Axis("Sequences", limits=(0, 260)),
+        (
+            Series("this policy", "line", *over_time(run, running(run))),
+            Series(
+                "pinned: 8192 each",
+                "line",
+                *over_time(serve(rate, "max:8192"), running(serve(rate, "max:8192"))),
+                role="baseline",
+            ),
+        ),
         marks=(Mark("hline", 256, "seats"),),
         text=f"{batch:.0f} sequences on average.",
-    )  # fmt: skip
+    )
     share = run.met(GOAL)
-    curves = tuple(Series(name, "line", RATES, tuple(serve(r, name).met(GOAL) for r in RATES), role=role)
-                   for name, role in POLICIES.items())
+    curves = tuple(
+        Series(name, "line", RATES, tuple(serve(r, name).met(GOAL) for r in RATES), role=role)
+        for name, role in POLICIES.items()
+    )
     rate_panel = Panel(
-        "goodput", "Within the SLO, by arrival rate",
-        Axis("Arrival rate", "requests/s"), Axis("Share of submitted requests", limits=(0, 1.05)),
-        curves, marks=(Mark("hline", 0.9, "goal 90 %"), Mark("point", (rate, share), "now")),
+        "goodput",
+        "Within the SLO, by arrival rate",
+        Axis("Arrival rate", "requests/s"),
+        Axis("Share of submitted requests", limits=(0, 1.05)),
+        curves,
+        marks=(Mark("hline", 0.9, "goal 90 %"), Mark("point", (rate, share), "now")),
         text=f"{share:.0%} within TTFT 2 s and TPOT 50 ms.",
-    )  # fmt: skip
+    )
     median = percentile(run.record.first_token - run.load.arrival, 50)
     return Result(
         (memory_panel, batch_panel, rate_panel),
@@ -77,6 +96,6 @@ LAB = Lab(
         Control("memory", "KV reservation", tuple(POLICIES), "max:8192"),
     ),
     compute,
-    predict="Prompts of about 2,000 tokens, answers of about 500, and 8192 tokens reserved for each request: what share of the "
-    "pool will hold anything when it is full?",
+    predict="Prompts of about 2,000 tokens, answers of about 500, and 8192 tokens reserved for each request: what share of "
+    "the pool will hold anything when it is full?",
 )
