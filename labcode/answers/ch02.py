@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from labcode.exercises import exercise
-
 from labcode.eventlog.evidence import one_request
+from labcode.exercises import exercise
 from labcode.labs.ch02_chunks import log_of
 from labcode.labs.ch02_denominators import window_summary
 from labcode.metrics import mean, weighted_percentile

@@ -96,6 +96,6 @@ LAB = Lab(
         Control("memory", "KV reservation", tuple(POLICIES), "max:8192"),
     ),
     compute,
-    predict="Prompts of about 2,000 tokens, answers of about 500, and 8192 tokens reserved for each request: what share of "
+    predict="Prompts of about 2,000 tokens, answers of about 500, and 8192 tokens reserved for each: what share of "
     "the pool will hold anything when it is full?",
 )
