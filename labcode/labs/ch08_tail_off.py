@@ -46,14 +46,15 @@ def rates_of(system: str, n: int, rate: float) -> tuple[np.ndarray, np.ndarray]:
 
 @lru_cache(maxsize=128)
 def over_time(system: str, n: int, rate: float) -> tuple[Values, Values, Values, float, float, float]:
-    """Return times, tokens/s and sequences at work of the first seed; end of arrivals, last first token, end (s)."""
+    """Return shares of the run (%), tokens/s and sequences at work; end of arrivals, last first token, end (s)."""
     run = serve(system, n, rate, 0)
     s = run.record.segments
     length = np.maximum(s["end"] - s["start"], 1e-12)
     times, tokens = averaged(run, (s["n_decode"] * s["steps"] + s["n_prefill"]) / length, POINTS)
     _, working = averaged(run, running(run), POINTS)
     ends = float(run.load.arrival[-1]), float(np.nanmax(run.record.first_token)), float(s["end"][-1])
-    return tuple(float(t) for t in times), tokens, working, *ends
+    share = tuple(100 * float(t) / ends[-1] for t in times)
+    return share, tokens, working, *ends
 
 
 @lru_cache(maxsize=1)
@@ -69,13 +70,13 @@ def compute(system: str, n: int, rate: float) -> Result:
     whole, steady = (np.array([pair[i] for pair in both]) for i in (0, 1))
     at = COUNTS.index(n)
     a, b = whole[at].mean(), steady[at].mean()
-    marks = (Mark("vline", arrived, "last arrival"), Mark("vline", started, "last request starts"))
+    marks = (Mark("vline", 100 * arrived / end, "last arrival"), Mark("vline", 100 * started / end, "last start"))
     tail = (end - started) / end
     panels = (
         Panel(
             "tokens",
             "Output tokens per second, as the run goes",
-            Axis("Time", "s"),
+            Axis("Share of the run", "%", limits=(0, 100)),
             Axis("Output", "tokens/s"),
             (Series("this run", "area", times, tokens),),
             marks,
@@ -84,7 +85,7 @@ def compute(system: str, n: int, rate: float) -> Result:
         Panel(
             "working",
             "Sequences that still need tokens",
-            Axis("Time", "s"),
+            Axis("Share of the run", "%", limits=(0, 100)),
             Axis("Sequences"),
             (Series("this run", "line", times, working),),
             marks,
