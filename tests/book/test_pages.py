@@ -8,16 +8,12 @@ from typing import Any
 
 import pytest
 
+from tests.book.visits import VIEWS, Visit
 from tools.pages import Page, problems, toc_files
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = toc_files(ROOT)
 LARGEST_PAGE = 300_000    # bytes of HTML
-VIEWS: dict[str, dict[str, Any]] = {
-    "light": {"viewport": {"width": 1280, "height": 900}, "color_scheme": "light"},
-    "dark": {"viewport": {"width": 1280, "height": 900}, "color_scheme": "dark"},
-    "phone": {"viewport": {"width": 375, "height": 720}, "color_scheme": "light", "has_touch": True, "is_mobile": True},
-}
 
 
 @pytest.mark.slow
@@ -31,45 +27,6 @@ def test_page_is_light(built_book: Path, name: str) -> None:
     assert Page(built_book / f"{name}.html").size < LARGEST_PAGE
 
 
-class Visit:
-    """One page open in one view, and what went wrong while it loaded."""
-
-    def __init__(self, browser: Any, url: str, view: str) -> None:
-        self.context = browser.new_context(**VIEWS[view], reduced_motion="reduce")
-        self.page = self.context.new_page()
-        self.errors: list[str] = []
-        self.outside: list[str] = []
-        self.failed: list[str] = []
-        home = url.split("/book/")[0]
-
-        def route(handler: Any) -> None:
-            if handler.request.url.startswith((home, "data:", "blob:")):
-                handler.continue_()
-            else:
-                self.outside.append(handler.request.url)
-                handler.abort()
-
-        self.page.route("**/*", route)
-        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
-        self.page.on("console", lambda m: self.errors.append(m.text) if m.type == "error" else None)
-        self.page.on("response", lambda r: self.failed.append(f"{r.status} {r.url}") if r.status >= 400 else None)
-        self.page.goto(url, wait_until="load")
-        self.scroll_through()
-        self.page.wait_for_load_state("networkidle")
-
-    def scroll_through(self) -> None:
-        """Bring everything into view once: labs and images load only then."""
-        self.page.evaluate(
-            """async () => {
-                for (let y = 0; y < document.documentElement.scrollHeight; y += 600) {
-                    window.scrollTo(0, y);
-                    await new Promise(done => setTimeout(done, 30));
-                }
-                if (window.MathJax && MathJax.startup) await MathJax.startup.promise;
-            }"""
-        )
-
-
 @pytest.fixture(params=list(VIEWS))
 def view(request: pytest.FixtureRequest) -> str:
     return str(request.param)
@@ -78,6 +35,7 @@ def view(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def visit(browser: Any, book_url: str, view: str, name: str) -> Iterator[Visit]:
     visited = Visit(browser, f"{book_url}/{name}.html", view)
+    visited.scroll_through()
     yield visited
     visited.context.close()
 
@@ -106,7 +64,7 @@ def test_page_in_a_browser(visit: Visit, view: str) -> None:
     unnamed = page.evaluate(
         """() => [...document.querySelectorAll('.bd-article svg')]
             .filter(s => !s.closest('[aria-hidden=true], mjx-container, button, summary'))
-            .filter(s => !(s.getAttribute('aria-label') || s.querySelector('title')?.textContent || '').trim()).length"""
+            .filter(s => !(s.ariaLabel || s.querySelector('title')?.textContent || '').trim()).length"""
     )
     assert unnamed == 0
 
@@ -121,7 +79,15 @@ def test_page_in_a_browser(visit: Visit, view: str) -> None:
 
 
 CONTRAST = """() => {
-    const numbers = text => text.match(/[\\d.]+/g).map(Number);
+    const pen = Object.assign(document.createElement('canvas'), {width: 1, height: 1})
+        .getContext('2d', {willReadFrequently: true});
+    const numbers = colour => {    // whatever the notation: red, green, blue, and opacity as a fourth
+        pen.clearRect(0, 0, 1, 1);
+        pen.fillStyle = colour;
+        pen.fillRect(0, 0, 1, 1);
+        const [r, g, b, a] = pen.getImageData(0, 0, 1, 1).data;
+        return [r, g, b, a / 255];
+    };
     const light = ([r, g, b]) => {
         const [x, y, z] = [r, g, b].map(v => v / 255).map(v => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
         return 0.2126 * x + 0.7152 * y + 0.0722 * z;
@@ -129,7 +95,7 @@ CONTRAST = """() => {
     const behind = element => {
         for (let e = element; e; e = e.parentElement) {
             const c = numbers(getComputedStyle(e).backgroundColor);
-            if (c.length < 4 || c[3] > 0.5) return c;
+            if (c[3] > 0.5) return c;
         }
         return [255, 255, 255];
     };

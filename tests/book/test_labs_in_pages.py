@@ -1,0 +1,107 @@
+"""Every lab of every page: alive without a kernel and without a network, by keyboard, with its state in the address."""
+
+from __future__ import annotations
+
+import gzip
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.book.visits import Visit
+from tools.pages import toc_files
+
+ROOT = Path(__file__).resolve().parents[2]
+LARGEST_DATA = 200_000    # bytes, compressed
+SHOW = re.compile(r'show\(\\?"([a-z0-9-]+)\\?"\)')
+
+
+def labs_of(name: str) -> list[str]:
+    """Return the ids of the labs that the notebook of this page shows."""
+    path = ROOT / f"{name}.ipynb"
+    return SHOW.findall(path.read_text(encoding="utf-8")) if path.exists() else []
+
+
+WITH_LABS = [name for name in toc_files(ROOT) if labs_of(name)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", WITH_LABS)
+def test_data_of_a_lab_is_small(built_book: Path, name: str) -> None:
+    for lab in labs_of(name):
+        data = (built_book / "_static" / "labs" / f"{lab}.js").read_bytes()
+        assert len(gzip.compress(data)) < LARGEST_DATA, lab
+
+
+CHARTS = "lab => [...lab.querySelectorAll('svg, canvas')].map(c => c.outerHTML).join() + lab.innerText"
+UNNAMED = """lab => [...lab.querySelectorAll('input[type=range], select')]
+    .filter(i => !(i.labels?.length || i.ariaLabel || i.getAttribute('aria-labelledby'))).length"""
+STICKS_OUT = """lab => [...lab.querySelectorAll('svg, canvas, figure')].filter(c => c.getClientRects().length)
+    .some(c => c.getBoundingClientRect().right > document.documentElement.clientWidth + 1)"""
+
+
+@pytest.mark.slow
+@pytest.mark.browser
+@pytest.mark.parametrize("view", ["light", "phone"])
+@pytest.mark.parametrize("name", WITH_LABS)
+def test_labs_are_alive_in_the_page(browser: Any, book_url: str, name: str, view: str) -> None:
+    visit = Visit(browser, f"{book_url}/{name}.html", view)
+    try:
+        page = visit.page
+        for lab in labs_of(name):
+            place = page.locator(f'[data-lab="{lab}"]')
+            place.scroll_into_view_if_needed()
+            sliders = place.locator('input[type="range"], select')
+            sliders.first.wait_for(timeout=15_000)
+            # Names for those who cannot see the controls.
+            assert place.evaluate(UNNAMED) == 0, lab
+            # The keyboard moves a control, the charts answer, the address keeps the setting.
+            changed = False
+            for k in range(sliders.count()):
+                slider = sliders.nth(k)
+                before, address = place.evaluate(CHARTS), page.url
+                slider.focus()
+                for key in ("ArrowRight", "ArrowLeft", "ArrowLeft", "ArrowUp", "ArrowDown"):
+                    slider.press(key)
+                    page.wait_for_timeout(120)
+                    if page.url != address:
+                        break
+                assert page.url != address and lab in page.url, f"{lab}: the address does not follow control {k}"
+                changed = changed or place.evaluate(CHARTS) != before
+            assert changed, f"{lab}: no control changes a chart"
+            assert not place.evaluate(STICKS_OUT), f"{lab}: a chart is wider than the screen"
+        assert visit.outside == []
+        assert visit.failed == []
+        assert visit.errors == []
+    finally:
+        visit.context.close()
+
+
+@pytest.mark.slow
+@pytest.mark.browser
+@pytest.mark.parametrize("name", WITH_LABS)
+def test_an_address_brings_a_setting_back(browser: Any, book_url: str, name: str) -> None:
+    lab = labs_of(name)[0]
+    first = Visit(browser, f"{book_url}/{name}.html", "light")
+    try:
+        place = first.page.locator(f'[data-lab="{lab}"]')
+        place.scroll_into_view_if_needed()
+        control = place.locator('input[type="range"], select').first
+        control.wait_for(timeout=15_000)
+        control.focus()
+        control.press("ArrowLeft")
+        control.press("ArrowLeft")
+        first.page.wait_for_timeout(200)
+        address, value = first.page.url, control.input_value()
+    finally:
+        first.context.close()
+    again = Visit(browser, address, "light")
+    try:
+        place = again.page.locator(f'[data-lab="{lab}"]')
+        place.scroll_into_view_if_needed()
+        control = place.locator('input[type="range"], select').first
+        control.wait_for(timeout=15_000)
+        assert control.input_value() == value
+    finally:
+        again.context.close()
