@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from labcode.reproduce.ledger import Row, exact, rows, shape
+from labcode.reproduce.ledger import SEEDS, Row, exact, rows, shape
 from labcode.serving import evidence
 from labcode.serving.orca_evaluation import compare
 
@@ -33,7 +33,7 @@ def timelines() -> Iterator[Row]:
 @rows("L33")
 def orca_against_request_level() -> Iterator[Row]:
     """Orca's own workload on a paper machine of sixteen A100s."""
-    ratios = [compare(n=500, seed=seed)["ratio"] for seed in range(5)]
+    ratios = [compare(n=500, seed=seed, ft_sizes=(1, 8), orca_sizes=(32,))["ratio"] for seed in SEEDS]
     yield shape(
         "L33",
         "GPT-3 175B, 16 A100s: Orca's rate over the request-level engine's at the target",
