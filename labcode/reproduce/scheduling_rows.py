@@ -33,7 +33,7 @@ def timelines() -> Iterator[Row]:
 @rows("L33")
 def orca_against_request_level() -> Iterator[Row]:
     """Orca's own workload on a paper machine of sixteen A100s."""
-    ratios = [compare(n=500, seed=seed, ft_sizes=(1, 8), orca_sizes=(32,))["ratio"] for seed in SEEDS]
+    ratios = [compare(n=250, seed=seed, ft_sizes=(1, 8), orca_sizes=(32,))["ratio"] for seed in SEEDS]
     yield shape(
         "L33",
         "GPT-3 175B, 16 A100s: Orca's rate over the request-level engine's at the target",
