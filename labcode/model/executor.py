@@ -85,6 +85,15 @@ class ModelExecutor:
             steps, end = steps + 1, end + time.perf_counter() - began
         return steps, end
 
+    def drop(self, number: int) -> None:
+        """Give back the cache of a request that is preempted; the engine calls it when that happens."""
+        self._caches.pop(number, None)
+
+    @property
+    def cached(self) -> int:
+        """Positions that the caches hold now, in tokens."""
+        return sum(cache.length for cache in self._caches.values())
+
     def _step(self, plan: Plan) -> None:
         """Make one forward pass over everybody in the plan, and keep the tokens that come out."""
         batch: list[Chunk] = []

@@ -238,6 +238,8 @@ class ContinuousEngine:
         """Take a request's seat and memory; it goes back to the line and recomputes its cache later."""
         request = sequence.request
         self.memory.free(request)
+        if hasattr(self.executor, "drop"):
+            self.executor.drop(request.id)
         self.rec.preemptions[request.id] += 1
         self.rec.recomputed[request.id] += sequence.positions(self.decode_steps)
         tokens = sequence.tokens(self.decode_steps)
