@@ -121,7 +121,9 @@
   // ---- the address: #lab-id?rate=16&policy=max;other-lab?... -----------------------------------------------------------
   function readAddress() {
     const found = new Map();
-    for (const part of decodeURI(location.hash.slice(1)).split(";")) {
+    let hash = location.hash.slice(1);
+    try { hash = decodeURI(hash); } catch (error) { /* Not every text after # is ours. */ }
+    for (const part of hash.split(";")) {
       const [id, query] = part.split("?");
       if (query !== undefined) found.set(id, new URLSearchParams(query));
     }
@@ -166,9 +168,12 @@
     }
 
     async start() {
+      // The library writes its own role and name on the place it draws into; the one around it keeps ours.
+      const inner = element("div", {});
+      this.plot.append(inner);
       const size = { width: this.room(), height: this.height() };
       const options = { mode: "vega", renderer: "svg", actions: false, hover: false, defaultStyle: false, tooltip: false };
-      this.view = (await window.labEmbed(this.plot, { ...this.panel.spec, ...size }, options)).view;
+      this.view = (await window.labEmbed(inner, { ...this.panel.spec, ...size }, options)).view;
       this.width = size.width;
       if (this.panel.series.every((series) => series.kind === "cells")) return; // Their letters say it all.
       this.plot.addEventListener("pointermove", (event) => this.point(event));
@@ -336,7 +341,7 @@
       const panels = element("div", { class: `lab-panels lab-panels-${Math.min(this.charts.length, 2)}`, role: "group",
         "aria-label": "Charts", "aria-describedby": `${this.id}-alt` }, ...this.charts.map((chart) => chart.node));
       const live = element("div", { class: "lab-live" }, this.question(),
-        element("div", { class: "lab-controls", role: "group", "aria-label": "Controls" }, ...this.inputs.map((input) => input.node)),
+        element("div", { class: `lab-controls lab-controls-${this.inputs.length}`, role: "group", "aria-label": "Controls" }, ...this.inputs.map((input) => input.node)),
         this.headline, this.alt, panels);
       const still = this.node.querySelector(".lab-still");
       still.replaceWith(live);
