@@ -63,7 +63,8 @@ def compute(n: int, memory: str, relative: float, limit: float) -> Result:
     slope = rate - keeps_up
     promised = np.maximum(0.0, slope * (times - min(seated, times[-1])))
     steps = np.linspace(0, n, POINTS + 1).astype(int)
-    numbers = [float((a + b) / 2) for a, b in itertools.pairwise(steps)]
+    numbers = [float(50 * (a + b) / n) for a, b in itertools.pairwise(steps)]
+    moments = tuple((100 * times / times[-1]).tolist())
     block = [float(np.mean(ttft[a:b])) for a, b in itertools.pairwise(steps)]
     at = COUNTS.index(n)
     kept = float(np.mean(ttft <= limit))
@@ -88,11 +89,11 @@ def compute(n: int, memory: str, relative: float, limit: float) -> Result:
         Panel(
             "line",
             "Who waits while requests arrive",
-            Axis("Time", "s"),
-            Axis("Requests waiting"),
+            Axis("Time of the arrivals", "%", limits=(0, 100)),
+            Axis("Waiting, of all requests", "%"),
             (
-                Series("waiting", "line", tuple(times), waits),
-                Series("fluid line", "line", tuple(times), tuple(promised), role="alt1"),
+                Series("waiting", "line", moments, tuple(100 * w / n for w in waits)),
+                Series("fluid line", "line", moments, tuple((100 * promised / n).tolist()), role="alt1"),
             ),
             (),
             f"At {rate:.1f} req/s the line changes by {slope:+.1f} requests a second once all seats are taken; "
@@ -101,8 +102,8 @@ def compute(n: int, memory: str, relative: float, limit: float) -> Result:
         Panel(
             "ttft",
             "TTFT by order of arrival",
-            Axis("Request"),
-            Axis("TTFT", "s"),
+            Axis("Requests in order", "%", limits=(0, 100)),
+            Axis("TTFT", "s", "log"),
             (Series("mean of neighbours", "line", tuple(numbers), tuple(block)),),
             (Mark("hline", limit, f"SLO {limit:g} s"),),
             f"{kept:.0%} of these {n} requests start within {limit:g} s.",

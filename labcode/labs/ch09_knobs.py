@@ -13,6 +13,7 @@ from labcode.labs.lab import Control, Lab, Result
 from labcode.labs.panel import Axis, Mark, Panel, Series
 from labcode.metrics import SLO, percentile
 from labcode.run import Run
+from labcode.sustain import drain_rate
 
 GOAL = SLO(ttft=1.0, tpot=0.050)
 RATES = (4, 8, 16, 20, 24, 32, 40, 48, 64, 80)
@@ -34,6 +35,13 @@ def serve(rate: float, max_bs: int, memory: str, prefill: str) -> Run:
 
 
 @cache
+def keeps_up(max_bs: int, memory: str, prefill: str) -> float:
+    """Return the rate at which a line that is never empty is worked off, requests/s."""
+    load = workload.chat(n=3000, rate=1.0, seed=1)
+    return drain_rate(load, max_bs=max_bs, memory=memory, prefill=prefill)
+
+
+@cache
 def attained(rate: float, max_bs: int, memory: str, prefill: str) -> float:
     """Return the share of submitted requests within the SLO."""
     return serve(rate, max_bs, memory, prefill).met(GOAL)
@@ -46,7 +54,7 @@ def compute(rate: float, max_bs: int, memory: str, prefill: str) -> Result:
     share, share_pinned = attained(rate, **knobs), attained(rate, **PINNED)
     median = percentile(run.record.first_token - run.load.arrival, 50)
     return Result(
-        (ttft_panel(run, pinned), itl_panel(run, pinned), goodput_panel(rate, share, knobs), memory_panel(run)),
+        (ttft_panel(run, pinned), itl_panel(run, pinned), goodput_panel(rate, share, knobs), memory_panel(run, pinned)),
         f"{rate:g} requests/s: {share:.0%} within the SLO (pinned {share_pinned:.0%}), median TTFT {said(median)}; "
         f"{WAITING[what_binds(run, max_bs)]}.",
     )
@@ -96,6 +104,7 @@ def goodput_panel(rate: float, share: float, knobs: dict[str, Any]) -> Panel:
     """Return attainment over the arrival rate, with the operating point."""
     ours = tuple(attained(r, **knobs) for r in RATES)
     base = tuple(attained(r, **PINNED) for r in RATES)
+    pace = keeps_up(**knobs)
     kept = [r for r, s in zip(RATES, ours, strict=True) if s >= 0.9]
     text = (
         f"At least 90 % are within the SLO up to {kept[-1]:g} requests/s."
@@ -111,23 +120,33 @@ def goodput_panel(rate: float, share: float, knobs: dict[str, Any]) -> Panel:
             Series("these knobs", "line", RATES, ours),
             Series("pinned: reserve 8192, 256 seats, mixed", "line", RATES, base, role="baseline"),
         ),
-        marks=(Mark("hline", 0.9, "goal 90 %"), Mark("point", (rate, share), "now")),
-        text=text,
+        marks=(
+            Mark("hline", 0.9, "goal 90 %"),
+            Mark("vline", pace, f"sustains {pace:.1f}"),
+            Mark("point", (rate, share), "now"),
+        ),
+        text=f"{text} In the long run this setting keeps up with {pace:.1f}.",
     )
 
 
-def memory_panel(run: Run) -> Panel:
-    """Return KV cache taken and written over the time of the run."""
+def memory_panel(run: Run, pinned: Run) -> Panel:
+    """Return KV cache taken and written over the course of the run."""
     pool = run.record.capacity
     time, held = over_time(run, run.record.segments["kv_reserved"] / pool)
     _, written = over_time(run, run.kv_used_mean() / pool)
+    base_time, base = over_time(pinned, pinned.record.segments["kv_reserved"] / pool)
+    share, base_share = (tuple(100 * t / (at[-1] + at[0]) for t in at) for at in (time, base_time))
     most, mean = max(held), float(np.sum(written) / np.sum(held)) if sum(held) else float("nan")
     return Panel(
         "memory",
         "KV cache taken and written",
-        Axis("Time", "s"),
+        Axis("Share of the run", "%", limits=(0, 100)),
         Axis("Share of the pool", limits=(0, 1.05)),
-        (Series("taken", "line", time, held), Series("written", "line", time, written, role="alt1")),
+        (
+            Series("taken", "line", share, held),
+            Series("written", "area", share, written, role="alt1"),
+            Series("pinned: taken", "line", base_share, base, role="baseline"),
+        ),
         marks=(Mark("hline", 1.0, "the whole pool"),),
         text=f"Up to {most:.0%} of the pool is taken; of what is taken, {mean:.0%} is written.",
     )
@@ -138,7 +157,7 @@ LAB = Lab(
     "Four knobs of continuous batching",
     (
         Control("rate", "Arrival rate", RATES, 32, "requests/s"),
-        Control("max_bs", "Seats (max_bs)", (8, 32, 64, 256), 256),
+        Control("max_bs", "Seats (max_bs)", (8, 32, 64, 128, 256, 512), 256),
         Control("memory", "KV reservation", MEMORIES, "oracle"),
         Control("prefill", "Prefill joins", tuple(WAYS), "mixed"),
     ),

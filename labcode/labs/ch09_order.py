@@ -14,21 +14,25 @@ from labcode.labs.lab import Control, Lab, Result
 from labcode.labs.panel import Axis, Mark, Panel, Series
 from labcode.metrics import SLO, percentile
 from labcode.run import Run
+from labcode.serving.policies import OrderKey
 
 GOAL = SLO(ttft=1.0, tpot=0.050)
-ORDERS = {
+PLACEBO = np.random.default_rng(0).random(600)
+ORDERS: dict[str, str | OrderKey] = {
     "first come": "fcfs",
     "shortest": "sjf",
     "predicted, σ 0.5": "sjf:0.5",
     "predicted, σ 1": "sjf:1",
     "predicted, σ 2": "sjf:2",
+    "random": lambda request: float(PLACEBO[request.id]),
+    "shortest, aged": lambda request: request.output + 30 * request.arrival,  # a second waited counts for 30 tokens
 }
 GROUPS = ("1 to 100", "101 to 200", "201 to 400", "401 to 800", "over 800")
 EDGES = (0, 100, 200, 400, 800, 10**9)
 
 
 @cache
-def serve(rate: float, max_bs: int, order: str) -> Run:
+def serve(rate: float, max_bs: int, order: str | OrderKey) -> Run:
     """Serve 600 chat requests with oracle reservation; prediction errors are the same at every rate."""
     return simulate(workload.chat(n=600, rate=1.0, seed=1).at_rate(rate), max_bs=max_bs, memory="oracle", order=order)
 

@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labcode import hardware, simulate, workload
+from labcode import SLO, hardware, simulate, workload
 from labcode.exercises import check, exercises
 from labcode.intervals import Interval, bootstrap_interval, over_seeds, t_interval
 from labcode.labs import find
+from labcode.seedtable import rounded, run_seeds, seed_table
 from labcode.sustain import drain_rate, fluid_bounds, fluid_goodput, ideal_decode, mean_context, waiting_at
 
 BOOK = Path(__file__).resolve().parents[2] / "book"
@@ -84,6 +85,20 @@ def test_over_seeds_asks_each_seed_once():
     assert over_seeds(float, [1, 3]).mean == 2.0
     with pytest.raises(ValueError, match="Interval"):
         Interval(3.0, 4.0, 5.0, 2)
+
+
+def test_seed_table_says_mean_and_half_width_with_two_digits_of_it():
+    slo = SLO(ttft=1.0, tpot=0.05)
+    runs = {rate: run_seeds(workload.chat, rate, slo, n=100, seeds=4, memory="oracle") for rate in (2, 20)}
+    table = seed_table(runs, ["slo", "ttft_p50", "tokens"], index="req/s")
+    assert table.shape == (2, 3) and table.index.name == "req/s"
+    assert table.loc[2, "SLO met (%)"] == "100"
+    exact = t_interval([1000 * run["ttft_p50_s"] for run in runs[20]])
+    assert table.loc[20, "TTFT median (ms)"] == rounded(exact)
+    assert rounded(Interval(26790.4, 21447.0, 32133.8, 10)) == "26,790 ± 5,343"
+    assert rounded(Interval(0.1254, 0.1104, 0.1404, 10)) == "0.125 ± 0.015"
+    with pytest.raises(ValueError, match="ttft_p75"):
+        seed_table(runs, ["ttft_p75"])
 
 
 # Sustainable rates ---------------------------------------------------------------------------------------------------
@@ -164,6 +179,51 @@ def test_the_line_grows_by_rate_minus_drain_rate():
     assert (full - half) / (last / 2) == pytest.approx(0.3 * keeps_up, rel=0.2)
 
 
+# Knobs ---------------------------------------------------------------------------------------------------------------
+
+
+def test_little_turns_places_into_a_rate():
+    """Chapter 9: C / R, measured inside the run, is the drain rate."""
+    load = workload.chat(3000, 1.0, 0)
+    requests = simulate(load.at_rate(1e6), memory="max:8192").requests.iloc[1000:2500]
+    residence = (requests.finished - requests.admitted).mean()
+    assert 52 / residence == pytest.approx(drain_rate(load, memory="max:8192"), rel=0.02)
+
+
+def test_a_random_order_gets_most_of_the_gain_in_attainment_and_none_in_the_mean():
+    slo = SLO(ttft=1.0, tpot=0.05)
+    placebo = np.random.default_rng(7).random(600)
+    gains, means = [], []
+    for seed in range(10):
+        load = workload.chat(600, 40, seed)
+        run = {
+            name: simulate(load, memory="oracle", max_bs=64, order=order)
+            for name, order in (("fcfs", "fcfs"), ("sjf", "sjf"), ("random", lambda r: placebo[r.id]))
+        }
+        met = {name: one.met(slo) for name, one in run.items()}
+        gains.append((met["random"] - met["fcfs"]) / (met["sjf"] - met["fcfs"]))
+        wait = {name: float((one.record.first_token - load.arrival).mean()) for name, one in run.items()}
+        means.append((wait["random"] - wait["fcfs"]) / wait["fcfs"])
+        assert wait["sjf"] < 0.65 * wait["fcfs"]
+    assert np.mean(gains) > 0.6
+    assert 0.0 in t_interval(means)
+
+
+def test_ageing_is_a_plain_key():
+    """Output less the waiting time and output plus the arrival order any two requests alike, at any moment."""
+    load = workload.chat(200, 5.0, 3)
+    static = load.output + 30 * load.arrival
+    for now in (load.arrival[-1], 1e4):
+        assert np.array_equal(np.argsort(static), np.argsort(load.output - 30 * (now - load.arrival)))
+
+
+def test_a_chunk_bounds_the_longest_pause():
+    load = workload.chat(600, 48, 0)
+    whole, chunks = (simulate(load, memory="oracle", **way).requests.itl_max.max()
+                     for way in ({}, {"prefill": "chunked", "token_budget": 512}))  # fmt: skip
+    assert whole > 0.08 and chunks < 0.015
+
+
 # Exercises and pages -------------------------------------------------------------------------------------------------
 
 
@@ -171,7 +231,9 @@ def test_the_line_grows_by_rate_minus_drain_rate():
 @pytest.mark.parametrize(
     ("id", "value"),
     [("8.1a", 5), ("8.1b", 2), ("8.1c", 6), ("8.1d", 3), ("8.2a", 7336), ("8.2b", 10354), ("8.2c", 10363),
-     ("8.2e", 1412), ("8.3a", 9190), ("8.3b", 1225), ("8.4a", 9000), ("8.4b", 200), ("8.4c", 30), ("8.4d", 1335)],
+     ("8.2e", 1412), ("8.3a", 9190), ("8.3b", 1225), ("8.4a", 9000), ("8.4b", 200), ("8.4c", 30),
+     ("8.4d", 1335), ("9.1a", 0.29), ("9.1b", 5748), ("9.1c", 0.997), ("9.2a", 0.0), ("9.2b", 169), ("9.3", 623),
+     ("9.4a", 0.75), ("9.4b", 0.183), ("9.5a", 32.5), ("9.5b", 46.4)],
 )  # fmt: skip
 def test_the_answers_that_the_text_gives_are_right(id, value):
     assert check(id, value) == "right"
