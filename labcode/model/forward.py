@@ -89,7 +89,8 @@ def forward_ragged(model: Llama, batch: Iterable[Chunk], count: Counter | None =
     Raises
     ------
     ValueError
-        As `forward_one`; also if the batch is empty or a cache comes twice. All caches are then as they were.
+        As `forward_one`; also if the batch is empty or a cache comes twice. All caches are then as
+        they were.
     """
     count = Counter() if count is None else count
     batch = list(batch)
@@ -107,7 +108,7 @@ def forward_ragged(model: Llama, batch: Iterable[Chunk], count: Counter | None =
         h = rms_norm(x, layer.norm_attention, eps, count)
         query, key, value = project(h, layer, positions, model.config, count)  # [T, A or K, D]
         parts = []
-        for r, cache in zip(rows, caches, strict=True):  # split: each request with its own keys and values
+        for r, cache in zip(rows, caches, strict=True):  # split by request
             keys, values = cache.append(n, key[r], value[r])
             parts.append(attention(query[r], keys, values, count))
         x = x + linear(np.concatenate(parts), layer.output, count)  # merge: [T, A D]

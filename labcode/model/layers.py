@@ -95,8 +95,9 @@ def attention(query: Array, keys: Array, values: Array, count: Counter) -> Array
 
     Notes
     -----
-    Query j sees past + j + 1 keys, so there are ``Q past + Q (Q + 1) / 2`` pairs, and these are counted.
-    numpy computes the whole rectangle of Q times C and masks a part of it; a fused kernel skips that part.
+    Query j sees past + j + 1 keys, so there are ``Q past + Q (Q + 1) / 2`` pairs, and these are
+    counted. numpy computes the whole rectangle of Q times C and masks a part of it; a fused kernel
+    skips that part.
     """
     Q, A, D = query.shape
     K, C, _ = keys.shape
@@ -119,6 +120,6 @@ def silu(x: Array) -> Array:
 
 
 def swiglu(x: Array, layer: Layer, count: Counter) -> Array:
-    """Return the feed-forward layer ``down(silu(gate(x)) up(x))`` of each row: x [..., H] -> [..., H]."""
+    """Return ``down(silu(gate(x)) up(x))`` of each row: x [..., H] -> [..., H]."""
     gated = silu(linear(x, layer.gate, count)) * linear(x, layer.up, count)
     return linear(gated, layer.down, count)

@@ -36,7 +36,7 @@ def alone(load, prompts):
     return [generate(MODEL, prompt, int(output)) for prompt, output in zip(prompts, load.output, strict=True)]
 
 
-@given(
+anything = dict(
     rows=requests,
     max_bs=st.integers(1, 5),
     memory=st.sampled_from(["unlimited", "oracle", "max:64", "pow2", "paged:4"]),
@@ -46,8 +46,22 @@ def alone(load, prompts):
     budget=st.integers(5, 40),
     seed=st.integers(0, 2**32 - 1),
 )
-@settings(max_examples=120, deadline=None)
-def test_tokens_are_those_generated_alone(rows, max_bs, memory, capacity, order, prefill, budget, seed):
+
+
+@given(**anything)
+@settings(max_examples=25, deadline=None)
+def test_tokens_are_those_generated_alone(**case):
+    serve_and_compare(**case)
+
+
+@pytest.mark.slow
+@given(**anything)
+@settings(max_examples=300, deadline=None)
+def test_tokens_are_those_generated_alone_in_many_more_cases(**case):
+    serve_and_compare(**case)
+
+
+def serve_and_compare(rows, max_bs, memory, capacity, order, prefill, budget, seed):
     load = make(rows)
     prompts = random_prompts(load, TINY.vocab, seed)
     executor = ModelExecutor(MODEL, prompts, clock=PAPER)
@@ -75,7 +89,7 @@ def test_preempted_requests_start_again_and_lose_no_token():
 
 
 @given(rows=requests, max_bs=st.integers(1, 4), seed=st.integers(0, 2**32 - 1))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_request_level_engines_replayed(rows, max_bs, seed):
     load = make(rows)
     prompts = random_prompts(load, TINY.vocab, seed)
