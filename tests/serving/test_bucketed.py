@@ -190,7 +190,7 @@ def test_bad_rules_are_refused(change, words):
 def test_the_front_door_says_what_belongs_to_whom():
     load = workload.fixed(n=2)
     rules = BucketRules((), 0.0, 4)
-    with pytest.raises(ValueError, match="needs BucketRules"):
+    with pytest.raises(ValueError, match="needs rules, as in BucketRules"):
         simulate(load, engine="bucketed", max_bs=4)
     with pytest.raises(ValueError, match="differ"):
         simulate(load, engine="bucketed", max_bs=5, buckets=rules)
