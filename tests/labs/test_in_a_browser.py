@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.slow]
 ASSETS = Path(__file__).resolve().parents[2] / "book" / "assets"
 PAGE = """<!doctype html><html lang="en" data-theme="light"><head><meta charset="utf-8"><title>Labs</title>
 <meta name="viewport" content="width=device-width, initial-scale=1"><link rel="icon" href="data:,">
-<link rel="stylesheet" href="_static/labs.css"><script defer src="_static/labs.js"></script></head>
+<link rel="stylesheet" href="_static/labs.css"><script defer src="_static/labs-charts.js"></script><script defer src="_static/labs.js"></script></head>
 <body><p>Text</p>{lab}<p style="height: 3000px">More text</p>{again}</body></html>"""
 
 
@@ -31,7 +31,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("site")
     static = folder / "_static"
     static.mkdir()
-    for name in ("labs.js", "labs.css"):
+    for name in ("labs.js", "labs-charts.js", "labs.css"):
         shutil.copy(ASSETS / name, static)
     build_vega(static / "labs")
     build_lab(LAB, static / "labs")
@@ -172,6 +172,7 @@ def test_names_for_those_who_do_not_see(browser: Any, address: str) -> None:
             assert panel.text in chart.get_attribute("aria-label")
         assert at.lab.locator(".lab-headline").get_attribute("aria-live") == "polite"
         at.lab.locator(".lab-numbers summary").first.click()
+        at.lab.locator(".lab-table").wait_for()
         assert at.lab.locator(".lab-table tbody tr").count() == sum(len(s.x) for s in LAB.run().panels[0].series)
 
 

@@ -128,7 +128,7 @@ def test_page_and_python_agree_on_colours_and_hatches():
     for theme, text in (("light", light), ("dark", dark)):
         given_colours = dict(re.findall(r"--lab-(\w+): (#[0-9a-f]{6});", text))
         assert colours(theme).items() <= given_colours.items(), theme
-    js = (ASSETS / "labs.js").read_text(encoding="utf-8")
+    js = (ASSETS / "labs-charts.js").read_text(encoding="utf-8")
     assert all(f'{role}: "{tile}"' in js for role, tile in HATCHES.items())
     for role, look in ROLE_LOOKS.items():
         assert f'{role}: {{ dash: "{" ".join(f"{v:g}" for v in look.dash)}", width: {look.width:g},' in js

@@ -1,0 +1,248 @@
+/* One chart of a lab: a Vega view that stays alive, its legend, tip and table of numbers. Used by labs.js. */
+window.labCharts = (function () {
+  "use strict";
+
+  function element(name, attributes, ...children) {
+    const made = document.createElement(name);
+    for (const [key, value] of Object.entries(attributes || {})) {
+      if (value === true) made.setAttribute(key, "");
+      else if (value !== false && value !== null && value !== undefined) made.setAttribute(key, value);
+    }
+    made.append(...children.filter((child) => child !== null));
+    return made;
+  }
+
+  const SVG = "http://www.w3.org/2000/svg";
+  function drawn(markup, width, height, letter) {
+    const svg = document.createElementNS(SVG, "svg");
+    svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
+    svg.setAttribute("width", width);
+    svg.setAttribute("height", height);
+    svg.setAttribute("aria-hidden", "true");
+    svg.setAttribute("focusable", "false");
+    svg.innerHTML = markup;
+    if (letter) svg.querySelector("text").textContent = letter;
+    return svg;
+  }
+
+  function number(value) {
+    if (value === null || value === undefined) return "no data";
+    if (typeof value === "string") return value;
+    return Number(value.toPrecision(4)).toLocaleString("en", { maximumSignificantDigits: 4 });
+  }
+
+  // What a role looks like beside its colour; the same table as labcode/labs/look.py.
+  const LOOKS = {
+    ours: { dash: "", width: 2.6, shape: '<circle cx="14" cy="7" r="3.6"/>' },
+    baseline: { dash: "7 3", width: 2, shape: '<rect x="10.8" y="3.8" width="6.4" height="6.4"/>' },
+    alt1: { dash: "2 2", width: 2.2, shape: '<path d="M14 3l4 7.4h-8z"/>' },
+    alt2: { dash: "9 3 2 3", width: 2, shape: '<path d="M14 2.4l4.4 4.6-4.4 4.6-4.4-4.6z"/>' },
+    alt3: { dash: "4 2 1 2 1 2", width: 2, shape: '<path d="M14 11l4-7.4h-8z"/>' },
+    muted: { dash: "1 3", width: 1.6, shape: '<path d="M14 3v8M10 7h8"/>' },
+  };
+
+  // Hatches of bars; the chart library takes a fill by its address in the page.
+  function hatches() {
+    const tiles = {
+      baseline: "M-1,6L6,-1M-1,1L1,-1M4,6L6,4", alt1: "M1.5,2.5h2", alt2: "M0,0L5,5M5,0L0,5", alt3: "M0,2.5h5", muted: "M2.5,0v5",
+    };
+    const patterns = Object.entries(tiles).map(([role, path]) =>
+      `<pattern id="lab-hatch-${role}" width="5" height="5" patternUnits="userSpaceOnUse">` +
+      `<rect width="5" height="5" fill="var(--lab-paper)"/><path d="${path}" stroke="var(--lab-${role})" fill="none"/></pattern>`);
+    const svg = drawn(`<defs>${patterns.join("")}</defs>`, 0, 0);
+    svg.classList.add("lab-hatches");
+    document.body.append(svg);
+  }
+
+  function swatch(series) {
+    const look = LOOKS[series.role], colour = `var(--lab-${series.role})`;
+    const line = (width) => `<path d="M1 7H27" fill="none" stroke="${colour}" stroke-width="${width}" stroke-dasharray="${look.dash}"/>`;
+    if (series.kind === "bar") {
+      const fill = series.role === "ours" ? colour : `url(#lab-hatch-${series.role})`;
+      return drawn(`<rect x="3" y="2" width="22" height="10" fill="${fill}" stroke="${colour}"/>`, 28, 14);
+    }
+    if (series.kind === "cells") {
+      const faint = series.role === "muted";
+      return drawn(`<rect x="7" y="1" width="13" height="12" fill="${faint ? "var(--lab-paper)" : colour}" stroke="${colour}"/>` +
+        `<text x="13.5" y="11" text-anchor="middle" font-size="10" font-weight="700" fill="${faint ? colour : "var(--lab-paper)"}"></text>`, 28, 14,
+        series.name.split(" ")[0]);
+    }
+    if (series.kind === "scatter") {
+      const fill = look.dash ? "var(--lab-paper)" : colour;
+      return drawn(`<g fill="${fill}" stroke="${colour}" stroke-width="1.4">${look.shape}</g>`, 28, 14);
+    }
+    if (series.kind === "band" || series.kind === "area") {
+      const edge = series.kind === "band" ? `<path d="M1 2H27M1 12H27" stroke="${colour}" stroke-dasharray="${look.dash}"/>`
+        : `<path d="M1 2H27" stroke="${colour}" stroke-width="${look.width}" stroke-dasharray="${look.dash}"/>`;
+      return drawn(`<rect x="1" y="2" width="26" height="10" fill="${colour}" fill-opacity=".18"/>${edge}`, 28, 14);
+    }
+    const shape = series.shapes ? `<g fill="${colour}" stroke="${colour}">${look.shape}</g>` : "";
+    return drawn(line(look.width) + shape, 28, 14);
+  }
+
+  // Ticks of a log axis: powers of ten, with 2 and 5 in between where there is room for little else.
+  function logTicks([low, high], room) {
+    const decades = Math.log10(high / low);
+    const steps = decades * 3 <= room ? [1, 2, 5] : [1];
+    const skip = Math.max(1, Math.ceil(decades / room));
+    const ticks = [];
+    for (let power = Math.floor(Math.log10(low)); power <= Math.ceil(Math.log10(high)); power++) {
+      if (power % skip) continue;
+      for (const step of steps) {
+        const tick = Number((step * 10 ** power).toPrecision(1));
+        if (tick >= low * 0.999 && tick <= high * 1.001) ticks.push(tick);
+      }
+    }
+    return ticks.length > 1 ? ticks : null;
+  }
+
+  // ---- one chart -------------------------------------------------------------------------------------------------------
+  class Chart {
+    constructor(panel, lab) {
+      this.panel = panel;
+      this.lab = lab;
+      const id = `${lab.id}-${panel.key}`.replace(/[^\w-]/g, "-");
+      this.title = element("figcaption", { class: "lab-panel-title", id: `${id}-title` }, panel.title);
+      this.legend = element("ul", { class: "lab-legend", "aria-label": "Legend" });
+      this.plot = element("div", { class: "lab-chart", role: "img" });
+      this.tip = element("div", { class: "lab-tip", hidden: true, "aria-hidden": "true" });
+      this.text = element("p", { class: "lab-text" });
+      this.numbers = element("details", { class: "lab-numbers" }, element("summary", {}, "Numbers"));
+      this.numbers.addEventListener("toggle", () => this.tabulate());
+      this.node = element("figure", { class: "lab-panel", "aria-labelledby": `${id}-title` }, this.title, this.legend,
+        element("div", { class: "lab-frame" }, this.plot, this.tip), this.text, this.numbers);
+      this.named = "";
+    }
+
+    async start() {
+      // The library writes its own role and name on the place it draws into; the one around it keeps ours.
+      const inner = element("div", {});
+      this.plot.append(inner);
+      const size = { width: this.room(), height: this.height() };
+      const options = { mode: "vega", renderer: "svg", actions: false, hover: false, defaultStyle: false, tooltip: false };
+      this.view = (await window.labEmbed(inner, { ...this.panel.spec, ...size }, options)).view;
+      this.width = size.width;
+      if (this.panel.series.every((series) => series.kind === "cells")) return; // Their letters say it all.
+      this.plot.addEventListener("pointermove", (event) => this.point(event));
+      this.plot.addEventListener("pointerdown", (event) => this.point(event));
+      this.plot.addEventListener("pointerleave", () => { this.tip.hidden = true; });
+    }
+
+    // The chart takes the room it is given: on a phone it is drawn anew, not shrunk.
+    fit() {
+      const width = this.room();
+      if (this.width === width) return false;
+      this.width = width;
+      this.view.width(width).height(this.height());
+      return true;
+    }
+
+    room() {
+      return Math.max(200, Math.floor(this.plot.clientWidth));
+    }
+
+    height() {
+      return this.room() < 330 ? 225 : 245;
+    }
+
+    show(state) {
+      this.state = state;
+      const { panel, view } = this;
+      const rows = { vlines: [], hlines: [], points: [] };
+      for (const [kind, x, y, label] of state.marks) {
+        const list = rows[kind + "s"];
+        list.push({ x, y, label, i: list.length });
+      }
+      for (const name in rows) view.data(name, rows[name]);
+      let any = false;
+      state.series.forEach(function (series, i) {
+        const values = series.x.map((x, j) => ({ x, y: series.y[j], y2: series.y2 ? series.y2[j] : null }));
+        any = any || series.y.some((y) => y !== null);
+        view.data("d" + i, values);
+      });
+      view.signal("xdom", state.xdom).signal("ydom", state.ydom).signal("note", any ? "" : "no data");
+      this.ticks();
+      this.text.textContent = state.text;
+      this.plot.setAttribute("aria-label", `${panel.title}. ${panel.y.label} against ${panel.x.label}. ${state.text}`);
+      this.name(state);
+      this.tip.hidden = true;
+      if (this.numbers.open) this.tabulate();
+    }
+
+    ticks() {
+      const { panel, view, state } = this;
+      if (panel.x.scale === "log") view.signal("xticks", logTicks(state.xdom, this.width / 45));
+      if (panel.y.scale === "log") view.signal("yticks", logTicks(state.ydom, 8));
+    }
+
+    name(state) {
+      const entries = this.panel.series.map((series, i) => ({
+        ...series, shapes: series.kind === "line" && state.series[i].x.length <= 16 && state.series[i].x.length > 0,
+        none: !state.series[i].y.some((y) => y !== null) }));
+      const key = JSON.stringify(entries);
+      if (key === this.named) return;
+      this.named = key;
+      this.legend.replaceChildren(...entries.map((entry) =>
+        element("li", entry.none ? { class: "lab-none" } : {}, swatch(entry), entry.name + (entry.none ? " (no data)" : ""))));
+    }
+
+    // Values nearest to the pointer.
+    point(event) {
+      const { panel, view, state } = this;
+      const box = this.plot.getBoundingClientRect(), origin = view.origin(), scale = view.scale("x");
+      const at = event.clientX - box.left - origin[0], inside = view.width();
+      if (at < -4 || at > inside + 4) { this.tip.hidden = true; return; }
+      const centre = (x, other) => scale.bandwidth ? scale(x) + scale.bandwidth() / 2 : scale(other === null || other === undefined ? x : (x + other) / 2);
+      let best = null, gap = Infinity;
+      state.series.forEach(function (series, i) {
+        const numeric = panel.series[i].kind === "bar" && !panel.categories;
+        series.x.forEach(function (x, j) {
+          const px = centre(x, numeric ? series.y2[j] : null), away = Math.abs(px - at);
+          if (away < gap) { gap = away; best = { x: numeric ? (x + series.y2[j]) / 2 : x, px }; }
+        });
+      });
+      if (!best) return;
+      const lines = [element("div", { class: "lab-tip-x" }, panel.categories ? best.x : `${panel.x.title}: ${number(best.x)} ${panel.x.unit}`)];
+      state.series.forEach(function (series, i) {
+        const kind = panel.series[i].kind, numeric = kind === "bar" && !panel.categories;
+        let near = -1, distance = Infinity;
+        series.x.forEach(function (x, j) {
+          const px = centre(x, numeric ? series.y2[j] : null);
+          const away = kind === "step" ? (px <= best.px + 1e-6 ? best.px - px : Infinity) : Math.abs(px - best.px);
+          if (away < distance) { distance = away; near = j; }
+        });
+        if (near < 0 || series.y[near] === null || (kind !== "step" && distance > Math.max(14, inside / 12))) return;
+        const value = kind === "band" ? `${number(Math.min(series.y[near], series.y2[near]))} to ${number(Math.max(series.y[near], series.y2[near]))}` : number(series.y[near]);
+        lines.push(element("div", {}, swatch(panel.series[i]), `${panel.series[i].name}: ${value} ${panel.y.unit}`));
+      });
+      this.tip.replaceChildren(...lines);
+      this.tip.hidden = false;
+      const room = this.plot.clientWidth, left = origin[0] + best.px;
+      const wide = this.tip.offsetWidth;
+      this.tip.style.left = `${Math.max(0, Math.min(room - wide, left + (left > room / 2 ? -wide - 12 : 12)))}px`;
+      this.tip.style.top = `${origin[1] + 4}px`;
+    }
+
+    // The chart as a table, for those who want digits or cannot see curves.
+    tabulate() {
+      if (!this.numbers.open || !this.state) return;
+      const { panel, state } = this;
+      const table = element("table", {}, element("thead", {}, element("tr", {}, ...["Series", panel.x.label, panel.y.label].map((name) =>
+        element("th", { scope: "col" }, name)))));
+      const body = element("tbody");
+      state.series.forEach(function (series, i) {
+        const kind = panel.series[i].kind, numeric = kind === "bar" && !panel.categories;
+        series.x.forEach(function (x, j) {
+          const value = kind === "band" ? `${number(series.y[j])} to ${number(series.y2[j])}` : number(series.y[j]);
+          body.append(element("tr", {}, element("td", {}, panel.series[i].name),
+            element("td", {}, number(numeric ? (x + series.y2[j]) / 2 : x)), element("td", {}, value)));
+        });
+      });
+      table.append(body);
+      const box = element("div", { class: "lab-table", tabindex: "0", role: "region", "aria-label": `Numbers of ${panel.title}` }, table);
+      this.numbers.replaceChildren(this.numbers.firstElementChild, box);
+    }
+  }
+
+  return { Chart, element, hatches };
+})();
