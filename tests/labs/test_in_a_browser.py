@@ -21,7 +21,8 @@ pytestmark = [pytest.mark.browser, pytest.mark.slow]
 ASSETS = Path(__file__).resolve().parents[2] / "book" / "assets"
 PAGE = """<!doctype html><html lang="en" data-theme="light"><head><meta charset="utf-8"><title>Labs</title>
 <meta name="viewport" content="width=device-width, initial-scale=1"><link rel="icon" href="data:,">
-<link rel="stylesheet" href="_static/labs.css"><script defer src="_static/labs-charts.js"></script><script defer src="_static/labs.js"></script></head>
+<link rel="stylesheet" href="_static/labs.css">
+<script defer src="_static/labs-charts.js"></script><script defer src="_static/labs.js"></script></head>
 <body><p>Text</p>{lab}<p style="height: 3000px">More text</p>{again}</body></html>"""
 
 
