@@ -48,7 +48,7 @@ def compute(prompts: int, prompt: int, decodes: int, history: int) -> Result:
     alone = one_by_one(step)
     times = tuple(1e3 * t for t in (alone, padded.time, ragged.time))
     time = Panel(
-        "time", "The step on a paper H100", Axis("Forward"), Axis("Time", "ms", "log"),
+        "time", "The step on a paper H100", Axis("Forward"), Axis("Time", "ms"),
         (Series("Llama-3-8B", "bar", ("one by one", "padded", "ragged"), times),),
         text=f"One by one {times[0]:.3g} ms, padded {times[1]:.3g} ms, ragged {times[2]:.3g} ms.",
     )  # fmt: skip
