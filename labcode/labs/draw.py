@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
+from typing import Any
 
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
@@ -20,6 +21,7 @@ from labcode.labs.panel import Axis, Panel
 
 PANEL_SIZE = (4.7, 3.1)  # Inches, with everything around a panel.
 LEGEND_ROW = 0.155  # Inches.
+FRAMES_KEPT = 64  # About half a megabyte each.
 
 
 def tick_text(value: float, _position: int | None = None) -> str:
@@ -87,8 +89,8 @@ class Picture:
         )
         self.axes = [self.figure.add_subplot(self._rows, self._columns, i + 1) for i in range(len(panels))]
         self._base = [{along: scales.extent(panel, along) for along in "xy"} for panel in panels]
-        self._frames: list[object] = [None] * len(panels)
-        self._kept: list[object] = [None] * len(panels)  # Pixels of each frame, None where it must be drawn.
+        self._frames: list[Hashable] = [None] * len(panels)
+        self._kept: dict[Hashable, Any] = {}  # Pixels of frames that have been drawn.
         self._data: list[list[Artist]] = [[] for _ in panels]
         self._blank: object = None
         self.update(panels)
@@ -103,13 +105,15 @@ class Picture:
                 along: scales.domain(axis, self._base[i][along], scales.extent(panel, along), along)
                 for along, axis in (("x", panel.x), ("y", panel.y))
             }
-            looks = [(s.name, s.kind, s.role, s.empty, len(s.x) <= SHAPES_UP_TO) for s in panel.series]
-            frame = (panel.title, panel.x, panel.y, looks, names, ranges)
+            looks = tuple((s.name, s.kind, s.role, s.empty, len(s.x) <= SHAPES_UP_TO) for s in panel.series)
+            frame = (i, panel.title, panel.x, panel.y, looks, tuple(names), ranges["x"], ranges["y"])
             for artist in self._data[i]:
                 artist.remove()
-            if frame != self._frames[i]:
-                self._frames[i], self._kept[i] = frame, None
+            if frame in self._kept:
+                self._limit(self.axes[i], panel, ranges, names)
+            elif frame != self._frames[i]:
                 self._draw_frame(self.axes[i], panel, ranges, names)
+            self._frames[i] = frame
             self._data[i] = self._draw_data(self.axes[i], panel, names)
             for artist in self._data[i]:
                 artist.set_animated(True)
@@ -178,6 +182,16 @@ class Picture:
             handletextpad=0.5,
         )
         legend.set_in_layout(False)
+
+    def _limit(self, ax: Axes, panel: Panel, ranges: dict[str, scales.Range], names: list[str]) -> None:
+        """Set the ranges only: what data need where the frame is there as pixels."""
+        ax.set(yscale=panel.y.scale, ylim=ranges["y"])
+        if names:
+            ax.set_xlim(-0.6, len(names) - 0.4)
+        else:
+            ax.set(xscale=panel.x.scale, xlim=ranges["x"])
+        if any(s.kind == "cells" for s in panel.series):
+            ax.invert_yaxis()
 
     def _scale(self, ax: Axes, along: str, known: Axis, limits: scales.Range, names: list[str]) -> None:
         """Set scale, range, ticks and grid of one axis."""
@@ -249,12 +263,14 @@ class Picture:
             self.figure.patch.draw(renderer)
             self._blank = canvas.copy_from_bbox(self.figure.bbox)
         canvas.restore_region(self._blank)
-        for i, ax in enumerate(self.axes):
-            if self._kept[i] is None:
-                ax.draw(canvas.get_renderer())
-                self._kept[i] = canvas.copy_from_bbox(self._cell(i))
-            else:
-                canvas.restore_region(self._kept[i])
+        for i, (ax, frame) in enumerate(zip(self.axes, self._frames, strict=True)):
+            if frame in self._kept:
+                canvas.restore_region(self._kept[frame])
+                continue
+            ax.draw(canvas.get_renderer())
+            if len(self._kept) >= FRAMES_KEPT:
+                self._kept.pop(next(iter(self._kept)))
+            self._kept[frame] = canvas.copy_from_bbox(self._cell(i))
         for ax, data in zip(self.axes, self._data, strict=True):
             for artist in sorted(data, key=lambda artist: artist.get_zorder()):
                 ax.draw_artist(artist)

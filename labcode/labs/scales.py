@@ -73,10 +73,10 @@ def padded(low: float, high: float, scale: str, along: str) -> Range:
     if scale == "log":
         if along == "x" and low < high:
             return low, high
-        low, high = (low / 2, high * 2) if low == high else (low, high)
+        low, high = (low / 2, high * 2) if high < 1.01 * low else (low, high)
         grain = math.log10(high / low) / 12
         return 10 ** (math.log10(low) - grain), 10 ** (math.log10(high) + grain)
-    if low == high:
+    if high - low <= 1e-9 * max(abs(low), abs(high)):  # One value, as far as anybody can see.
         low, high = (0.0, 1.0) if low == 0 else (min(0.0, 2 * low), max(0.0, 2 * high))
     if along == "x":
         return low, high
@@ -97,7 +97,24 @@ def domain(axis: Axis, base: Range | None, here: Range | None, along: str) -> Ra
         return (1.0, 10.0) if axis.scale == "log" else (0.0, 1.0)
     if base is not None and (here is None or base[0] <= here[0] <= here[1] <= base[1]):
         return padded(*base, axis.scale, along)
-    return padded(min(r[0] for r in both), max(r[1] for r in both), axis.scale, along)
+    low, high = min(r[0] for r in both), max(r[1] for r in both)
+    if base is None:
+        return padded(low, high, axis.scale, along)
+    # Round ranges, so that states in a row stretch the axis alike.
+    low = low if low == base[0] else -stretched(-low) if low < 0 else stretched(low, up=False)
+    high = high if high == base[1] else -stretched(-high, up=False) if high < 0 else stretched(high)
+    return (low, high) if low < high and high != base[1] else padded(low, high, axis.scale, along)
+
+
+def stretched(value: float, up: bool = True) -> float:
+    """Return the nearest of 1, 1.5, 2, 3, 5, 7 times a power of ten that is not below (not above) `value` >= 0."""
+    if value == 0:
+        return 0.0
+    power = 10.0 ** math.floor(math.log10(value))
+    steps = [step * power for step in (1.0, 1.5, 2.0, 3.0, 5.0, 7.0, 10.0)]
+    if up:
+        return next((step for step in steps if value <= step * (1 + 1e-12)), 10 * power)
+    return next((step for step in reversed(steps) if value >= step * (1 - 1e-12)), power)
 
 
 def base_range(extents: Sequence[Range | None], default: int, scale: str) -> Range | None:

@@ -30,7 +30,9 @@ def test_redrawing_gives_the_picture_that_drawing_anew_gives():
         panels = LAB.run(**setting).panels
         picture.update(panels)
         kept = pixels(picture.png())
-        picture._kept = [None] * len(panels)
+        picture._kept.clear()
+        picture._frames = [None] * len(panels)
+        picture.update(panels)
         np.testing.assert_array_equal(kept, pixels(picture.png()))
         assert (kept != first).any() == bool(setting)
 

@@ -58,3 +58,17 @@ def test_bars_of_two_series_lie_side_by_side(scale):
     middle = math.sqrt if scale == "log" else lambda v: v / 2
     joined = edges["a"][0][0] * edges["b"][1][0] if scale == "log" else edges["a"][0][0] + edges["b"][1][0]
     assert middle(joined) == pytest.approx(1)
+
+
+@given(st.floats(1e-9, 1e9))
+def test_a_stretched_end_is_round_and_never_cuts(value):
+    assert value <= scales.stretched(value) * (1 + 1e-9) <= value * 1.7
+    assert value >= scales.stretched(value, up=False) * (1 - 1e-9) >= value / 1.7
+
+
+@given(NUMBER, NUMBER, NUMBER, NUMBER, st.sampled_from("xy"))
+def test_a_range_holds_base_and_state(a, b, c, d, along):
+    base, here = (min(a, b), max(a, b)), (min(c, d), max(c, d))
+    bottom, top = scales.domain(Axis("t"), base, here, along)
+    slack = 1e-9 * max(map(abs, (*base, *here)), default=0)
+    assert bottom - slack <= min(base[0], here[0]) and top + slack >= max(base[1], here[1]) and bottom < top
