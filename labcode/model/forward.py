@@ -76,10 +76,14 @@ def forward_one(
     return _logits(model, x[-1], count)
 
 
-def forward_ragged(model: Llama, batch: Iterable[Chunk], count: Counter | None = None) -> Array:
-    """Selective batching: process all new tokens of a step together; return logits [B, V].
+def forward_ragged(
+    model: Llama,
+    batch: Iterable[Chunk],
+    count: Counter | None = None,
+) -> Array:
+    """Selective batching: process all new tokens of a step together.
 
-    The logits are those of each request's last new token.
+    Return the logits of each request's last new token, [B, V].
 
     Parameters
     ----------
@@ -89,34 +93,36 @@ def forward_ragged(model: Llama, batch: Iterable[Chunk], count: Counter | None =
     Raises
     ------
     ValueError
-        As `forward_one`; also if the batch is empty or a cache comes twice. All caches are then as
-        they were.
+        As `forward_one`; also if the batch is empty or a cache comes twice.
+        All caches are then as they were.
     """
     count = Counter() if count is None else count
     batch = list(batch)
     new = _checked(model, batch)
     eps = model.config.norm_eps
     caches = [chunk.cache for chunk in batch]
-    ends = np.cumsum([len(tokens) for tokens in new])  # where each request's rows end
-    rows = [slice(int(end) - len(tokens), int(end)) for end, tokens in zip(ends, new, strict=True)]
-    positions = np.concatenate(
-        [cache.length + np.arange(len(tokens)) for cache, tokens in zip(caches, new, strict=True)]
-    )
+    sizes = np.array([len(tokens) for tokens in new])  # Q of each request
+    past = np.array([cache.length for cache in caches])
+    ends = np.cumsum(sizes)  # where each request's rows end
+    rows = list(map(slice, ends - sizes, ends))
+    positions = np.concatenate(list(map(np.arange, past, past + sizes)))
 
     x = embed(model.embedding, np.concatenate(new), count)  # [T, H]
     for n, layer in enumerate(model.layers):
         h = rms_norm(x, layer.norm_attention, eps, count)
-        query, key, value = project(h, layer, positions, model.config, count)  # [T, A or K, D]
+        # Queries [T, A, D], keys and values [T, K, D].
+        query, key, value = project(h, layer, positions, model.config, count)
         parts = []
         for r, cache in zip(rows, caches, strict=True):  # split by request
             keys, values = cache.append(n, key[r], value[r])
             parts.append(attention(query[r], keys, values, count))
-        x = x + linear(np.concatenate(parts), layer.output, count)  # merge: [T, A D]
+        merged = np.concatenate(parts)  # [T, A D]
+        x = x + linear(merged, layer.output, count)
         x = x + swiglu(rms_norm(x, layer.norm_mlp, eps, count), layer, count)
 
     for cache, tokens in zip(caches, new, strict=True):
         cache.advance(len(tokens))
-    _tally(count, [(len(tokens), cache.length) for cache, tokens in zip(caches, new, strict=True)])
+    _tally(count, zip(sizes.tolist(), (past + sizes).tolist(), strict=True))
     return _logits(model, x[ends - 1], count)
 
 

@@ -80,14 +80,15 @@ def softmax(scores: Array) -> Array:
 
 
 def attention(query: Array, keys: Array, values: Array, count: Counter) -> Array:
-    """Causal attention of one sequence: its last Q positions look at all C of its own.
+    """Causal attention of one sequence: its last Q positions look at all its C.
 
     Parameters
     ----------
     query : array [Q, A, D]
         Of the new positions.
     keys, values : array [K, C, D]
-        Of the history and the new positions. Query head a looks at key/value head a // G.
+        Of the history and the new positions. Query head a looks at key/value
+        head a // G.
 
     Returns
     -------
@@ -95,9 +96,9 @@ def attention(query: Array, keys: Array, values: Array, count: Counter) -> Array
 
     Notes
     -----
-    Query j sees past + j + 1 keys, so there are ``Q past + Q (Q + 1) / 2`` pairs, and these are
-    counted. numpy computes the whole rectangle of Q times C and masks a part of it; a fused kernel
-    skips that part.
+    Query j sees past + j + 1 keys, so there are ``Q past + Q (Q + 1) / 2`` pairs,
+    and these are counted. numpy computes the whole rectangle of Q times C and
+    masks a part of it; a fused kernel skips that part.
     """
     Q, A, D = query.shape
     K, C, _ = keys.shape
@@ -110,7 +111,7 @@ def attention(query: Array, keys: Array, values: Array, count: Counter) -> Array
     mixed = softmax(scores) @ values  # [K, G Q, D]
     pairs = Q * past + Q * (Q + 1) // 2
     count.attention(pairs, A, D)
-    count.cache(C, K, D, keys.itemsize)  # the history read, the new positions written
+    count.cache(C, K, D, keys.itemsize)  # history read, new written
     return mixed.reshape(K, G, Q, D).transpose(2, 0, 1, 3).reshape(Q, A * D)
 
 
@@ -120,6 +121,6 @@ def silu(x: Array) -> Array:
 
 
 def swiglu(x: Array, layer: Layer, count: Counter) -> Array:
-    """Return ``down(silu(gate(x)) up(x))`` of each row: x [..., H] -> [..., H]."""
+    """Return ``down(silu(gate(x)) up(x))`` of each row: [..., H] -> [..., H]."""
     gated = silu(linear(x, layer.gate, count)) * linear(x, layer.up, count)
     return linear(gated, layer.down, count)
