@@ -11,6 +11,7 @@ from labcode.hardware import SeqWork, step_cost
 from labcode.labs import find
 from labcode.labs.ch01_decode import intensity, step_times
 from labcode.labs.ch06_step import works
+from labcode.model import TINY, Counter
 from labcode.model.padding import padded_cost
 
 H100, LLAMA = hardware.gpu("h100"), hardware.model("llama3-8b")
@@ -102,3 +103,16 @@ def test_waiting_to_fill_by_simulation():
     arrivals = gaps.cumsum(axis=1)
     waits = arrivals[:, -1:] - arrivals
     assert waits.mean() == pytest.approx(exercises()["1.4"].answer(), rel=0.02)
+
+
+def test_what_chapter_6_says_of_padding_the_tiny_model():
+    from labcode.model.evidence import three_ways
+
+    ways = three_ways()
+    padded, ragged = ways.count_padded, ways.count_ragged
+    assert round(padded.flops / ragged.flops, 1) == 4.7
+    assert 1 - ragged.flops / padded.flops == pytest.approx(4 / 5, abs=0.02)  # "four fifths"
+    attention = Counter()
+    for _ in range(TINY.layers):
+        attention.attention(padded.pairs, TINY.heads, TINY.head_dim)
+    assert attention.flops / padded.flops == pytest.approx(1 / 4, abs=0.01)  # "a quarter"
