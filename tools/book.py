@@ -7,10 +7,15 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import multiprocessing
+import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from tools.execute import run_all
@@ -89,15 +94,42 @@ def build(workers: int, everything: bool = False) -> list[str]:
     return wrong
 
 
+@contextmanager
+def alone() -> Iterator[None]:
+    """Hold _build for this build; wait for another one that has it. (Where there is no fcntl, hope for the best.)"""
+    BUILD.mkdir(exist_ok=True)
+    with (BUILD / ".lock").open("w") as lock:
+        try:
+            import fcntl
+        except ModuleNotFoundError:
+            yield
+            return
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            print("[book] another build is running; waiting for it", flush=True)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def end_with_children(number: int, frame: object) -> None:
+    """On SIGTERM, end the processes that run notebooks as well; their kernels follow them."""
+    for child in multiprocessing.active_children():
+        child.kill()    # nbclient takes SIGTERM for itself; kernels end when their parent has
+    os._exit(128 + number)    # not SystemExit: leaving the pool would wait for the notebooks
+
+
 def main() -> int:
     """Run the command; return its exit status."""
+    signal.signal(signal.SIGTERM, end_with_children)
     parser = argparse.ArgumentParser(prog="python -m tools.book", description=__doc__)
     parser.add_argument("--workers", type=int, default=2, help="notebooks that run at a time (2)")
     parser.add_argument("--all", action="store_true", help="write every page anew, not only those that changed")
     parser.add_argument("--serve", action="store_true", help="serve the result on 127.0.0.1")
     parser.add_argument("--port", type=int, default=8000, help="port to serve on; another one if it is taken (8000)")
     options = parser.parse_args()
-    wrong = build(max(1, options.workers), options.all)
+    with alone():
+        wrong = build(max(1, options.workers), options.all)
     for line in wrong:
         print(f"[book] ERROR: {line}", file=sys.stderr, flush=True)
     if wrong:

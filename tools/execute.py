@@ -85,7 +85,10 @@ def run_all(paths: list[Path], cache_folder: Path, workers: int, timeout: float 
         running = {pool.submit(run_notebook, path, timeout): path for path in todo}
         for number, future in enumerate(as_completed(running), start=1):
             path = running[future]
-            notebook, seconds, error = future.result()
+            try:
+                notebook, seconds, error = future.result()
+            except Exception as died:    # a kernel that did not start, or ended by itself
+                notebook, seconds, error = None, time.monotonic() - started, f"{type(died).__name__}: {died}"
             how = "FAILED" if error else "ran"
             print(f"[book]   {number}/{len(todo)} {path.name}: {how} in {seconds:.1f} s", flush=True)
             if error:
