@@ -1,6 +1,7 @@
 """The page's renderer, first half: a Vega specification for each panel (https://vega.github.io/vega/docs/specification/).
 
-A specification holds no numbers. `book/assets/labs-charts.js` keeps one view a panel alive and moves data and ranges into it:
+A specification holds no numbers. `book/assets/labs-charts.js` keeps a view for each panel alive and moves data and
+ranges into it:
 
 - data ``d0``, ``d1``, ... : the rows of each series, ``{x, y, y2}``; bars over numbers have edges ``x`` and ``y2``;
 - data ``vlines``, ``hlines``, ``points``: the marks, ``{x, y, label, i}``;
