@@ -115,7 +115,7 @@ def goodput_panel(rate: float, share: float, knobs: dict[str, Any]) -> Panel:
         "goodput",
         "Within the SLO, by arrival rate",
         Axis("Arrival rate", "requests/s"),
-        Axis("Share of submitted requests", limits=(0, 1.05)),
+        Axis("Share of submitted requests", limits=(0, 1.2)),
         (
             Series("these knobs", "line", RATES, ours),
             Series("pinned: reserve 8192, 256 seats, mixed", "line", RATES, base, role="baseline"),
