@@ -7,15 +7,14 @@ were fitted to its two busy shares; everything else about the two runs then foll
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import t as student
 
 from labcode.clipper.controllers import AIMD, Controller, FixedBatch, QuantileRegression
 from labcode.clipper.delayed import DelayedRun, simulate_delayed, unbatched_rate
 from labcode.clipper.profiles import MEDIUM, TOYS, LatencyProfile, decode_limit
 from labcode.clipper.simulate import ControllerRun, SlowPhase, simulate_controller
+from labcode.intervals import Interval, t_interval
 
 SLO = 0.020
 HEADROOM = 0.018
@@ -27,22 +26,6 @@ SLOW = (300, 500)
 HIGH_FIXED = LatencyProfile(0.0017, 0.00015, name="high fixed cost")
 # Nearly all of its cost is per input, like a model that is already efficient on small batches.
 LOW_FIXED = LatencyProfile(0.00002, 0.0002, name="low fixed cost")
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """Mean over seeds with its 95 % interval."""
-
-    mean: float
-    low: float
-    high: float
-
-    @classmethod
-    def of(cls, values: np.ndarray | list[float]) -> Estimate:
-        """Student's interval of independent values (at least two)."""
-        x = np.asarray(values, dtype=float)
-        half = float(student.ppf(0.975, len(x) - 1)) * float(x.std(ddof=1)) / np.sqrt(len(x))
-        return cls(float(x.mean()), float(x.mean() - half), float(x.mean() + half))
 
 
 def exercise_2() -> dict[str, float]:
@@ -95,7 +78,7 @@ def strategy_run(name: str, seed: int, n_batches: int = 800) -> ControllerRun:
     )
 
 
-def controllers(seeds: tuple[int, ...] = SEEDS) -> dict[str, Estimate]:
+def controllers(seeds: tuple[int, ...] = SEEDS) -> dict[str, Interval]:
     """L09 and L10: shares of late batches and throughputs (inputs/s of busy time), with 95 % intervals over
     seeds.
 
@@ -103,16 +86,16 @@ def controllers(seeds: tuple[int, ...] = SEEDS) -> dict[str, Estimate]:
     cost", the relative loss of steady throughput that head-room costs AIMD, seed by seed.
     """
     runs = {name: [strategy_run(name, seed) for seed in seeds] for name in STRATEGIES}
-    result: dict[str, Estimate] = {}
+    result: dict[str, Interval] = {}
     for name, of_name in runs.items():
-        result[f"{name} steady"] = Estimate.of([run.late_share(SLO, *STEADY) for run in of_name])
-        result[f"{name} slow"] = Estimate.of([run.late_share(SLO, *SLOW) for run in of_name])
-        result[f"{name} qps"] = Estimate.of([run.throughput(*STEADY) for run in of_name])
+        result[f"{name} steady"] = t_interval([run.late_share(SLO, *STEADY) for run in of_name])
+        result[f"{name} slow"] = t_interval([run.late_share(SLO, *SLOW) for run in of_name])
+        result[f"{name} qps"] = t_interval([run.throughput(*STEADY) for run in of_name])
     lost = [
         1 - careful.throughput(*STEADY) / bold.throughput(*STEADY)
         for careful, bold in zip(runs["headroom"], runs["aimd"], strict=True)
     ]
-    result["headroom cost"] = Estimate.of(lost)
+    result["headroom cost"] = t_interval(lost)
     return result
 
 
@@ -125,18 +108,18 @@ def delayed_run(
     return simulate_delayed(profile, rate, n, max_wait, max_batch=100, rng=np.random.default_rng(seed))
 
 
-def delayed_batching(seeds: tuple[int, ...] = SEEDS) -> dict[str, Estimate]:
+def delayed_batching(seeds: tuple[int, ...] = SEEDS) -> dict[str, Interval]:
     """L11: busy share, mean batch and mean latency (s) of both models without waiting and with 2 ms.
 
     Keys: "<high|low> <0|2> <busy|batch|latency>".
     """
-    result: dict[str, Estimate] = {}
+    result: dict[str, Interval] = {}
     for name, profile in (("high", HIGH_FIXED), ("low", LOW_FIXED)):
         for wait in (0, 2):
             runs = [delayed_run(profile, wait / 1000, seed) for seed in seeds]
-            result[f"{name} {wait} busy"] = Estimate.of([run.busy for run in runs])
-            result[f"{name} {wait} batch"] = Estimate.of([run.mean_batch for run in runs])
-            result[f"{name} {wait} latency"] = Estimate.of([run.mean_latency for run in runs])
+            result[f"{name} {wait} busy"] = t_interval([run.busy for run in runs])
+            result[f"{name} {wait} batch"] = t_interval([run.mean_batch for run in runs])
+            result[f"{name} {wait} latency"] = t_interval([run.mean_latency for run in runs])
     return result
 
 
