@@ -27,6 +27,7 @@ from tools.vendor import gather
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "_build"
 HTML = BUILD / "html"
+running: list[subprocess.Popen] = []
 
 
 def notebooks() -> list[Path]:
@@ -35,11 +36,21 @@ def notebooks() -> list[Path]:
     return [path for path in paths if path.is_file()]
 
 
+def succeeds(command: list[str]) -> bool:
+    """Run `command` in the root and return whether it ended well; `end_with_children` can end it."""
+    with subprocess.Popen(command, cwd=ROOT) as process:
+        running.append(process)
+        try:
+            return process.wait() == 0
+        finally:
+            running.remove(process)
+
+
 def build_labs(workers: int) -> bool:
     """Compute the data files of the labs that changed; return whether that went well."""
     out = BUILD / "assets" / "labs"
     command = [sys.executable, "-m", "labcode.labs.build", str(out), "--workers", str(workers)]
-    return subprocess.run(command, cwd=ROOT).returncode == 0
+    return succeeds(command)
 
 
 def page_makers() -> str:
@@ -57,11 +68,11 @@ def build_pages(everything: bool) -> bool:
     stamp.write_text(makers)
     call = "from jupyter_book.cli.main import main; main()"    # the package has no __main__
     command = [sys.executable, "-c", call, "build", ".", "-W", "-n", "--keep-going", "--quiet"]
-    well = subprocess.run(command + ["--all"] * everything, cwd=ROOT).returncode == 0
+    well = succeeds(command + ["--all"] * everything)
     if not well:
         # Sphinx would not warn again about a page that it has read, and the next build would look clean.
         shutil.rmtree(BUILD / ".doctrees", ignore_errors=True)
-        stamp.unlink()
+        stamp.unlink(missing_ok=True)
     return well
 
 
@@ -113,7 +124,9 @@ def alone() -> Iterator[None]:
 
 
 def end_with_children(number: int, frame: object) -> None:
-    """On SIGTERM, end the processes that run notebooks as well; their kernels follow them."""
+    """On SIGTERM, end the other processes of the build as well; kernels follow them."""
+    for process in running:
+        process.terminate()
     for child in multiprocessing.active_children():
         child.kill()    # nbclient takes SIGTERM for itself; kernels end when their parent has
     os._exit(128 + number)    # not SystemExit: leaving the pool would wait for the notebooks
