@@ -63,7 +63,7 @@ def test_page_in_a_browser(visit: Visit, view: str) -> None:
     assert bad == []
     unnamed = page.evaluate(
         """() => [...document.querySelectorAll('.bd-article svg')]
-            .filter(s => !s.closest('[aria-hidden=true], mjx-container, button, summary'))
+            .filter(s => !s.closest('[aria-hidden=true], [role=img][aria-label], mjx-container, button, summary'))
             .filter(s => !(s.ariaLabel || s.querySelector('title')?.textContent || '').trim()).length"""
     )
     assert unnamed == 0
