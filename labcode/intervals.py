@@ -114,20 +114,3 @@ def over_seeds(measure: Callable[[int], float], seeds: int | Iterable[int] = 10,
     """Return the interval of ``measure(seed)`` over `seeds` (a number: 0 to seeds - 1)."""
     each = range(integer("seeds", seeds, at_least=2)) if isinstance(seeds, int) else seeds
     return t_interval([measure(seed) for seed in each], confidence)
-
-
-def paired_difference(ours: ArrayLike, theirs: ArrayLike, confidence: float = 0.95) -> Interval:
-    """Return the interval of the mean difference between two systems that saw the same seeds.
-
-    With common random numbers both systems share most of the luck of a draw, which the difference cancels: the
-    interval is then far narrower than that of either system.
-
-    Parameters
-    ----------
-    ours, theirs : array_like, shape (n,)
-        Entry i of both from seed i.
-    """
-    a, b = _draws(ours, confidence), _draws(theirs, confidence)
-    if a.shape != b.shape:
-        raise ValueError(f"ours has {len(a)} draws, theirs {len(b)}: pairs are needed")
-    return t_interval(a - b, confidence)

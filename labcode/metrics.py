@@ -6,7 +6,7 @@ denominator: requests that were refused or failed stay in it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -52,15 +52,34 @@ class SLO:
 
         A request that did not finish has not kept it.
         """
-        good = (requests["outcome"] == "finished").to_numpy().copy()
-        if self.ttft is not None:
-            good &= (requests["ttft"] <= self.ttft).to_numpy()
-        for limit, column in ((self.tpot, "tpot"), (self.itl, "itl_max")):
+        return self.kept(
+            (requests["outcome"] == "finished").to_numpy(),
+            requests["ttft"].to_numpy(),
+            requests["tpot"].to_numpy(),
+            (requests["finished"] - requests["arrival"]).to_numpy(),
+            None if self.itl is None else requests["itl_max"].to_numpy(),
+        )
+
+    def kept(
+        self,
+        finished: NDArray[np.bool_],
+        ttft: NDArray[np.float64],
+        tpot: NDArray[np.float64],
+        e2e: NDArray[np.float64],
+        itl_max: NDArray[np.float64] | None = None,
+    ) -> NDArray[np.bool_]:
+        """Return which requests kept every limit, from arrays of shape (n,) in seconds; NaN where there is no value.
+
+        `itl_max` is needed only if there is a limit on it.
+        """
+        good = finished.copy()
+        for limit, values in ((self.ttft, ttft), (self.e2e, e2e)):
             if limit is not None:
+                good &= values <= limit
+        for limit, between in ((self.tpot, tpot), (self.itl, itl_max)):
+            if limit is not None and between is not None:
                 # No value means one output token: there is nothing between tokens that could be late.
-                good &= ~(requests[column] > limit).to_numpy()
-        if self.e2e is not None:
-            good &= (requests["finished"] - requests["arrival"] <= self.e2e).to_numpy()
+                good &= ~(between > limit)
         return good
 
 
@@ -275,14 +294,3 @@ def from_events(
     from labcode import eventlog  # here, as that package stands on this module
 
     return eventlog.from_events(tokens, submissions, window)
-
-
-def steady_throughput(ends: ArrayLike, tokens: ArrayLike, until: float, start: float = 0.0) -> float:
-    """Return tokens per second between `start` and `until`, from the ends (s) of steps and the tokens of each."""
-    ends, tokens = np.asarray(ends, dtype=float), np.asarray(tokens, dtype=float)
-    return float(tokens[ends <= until].sum() / (until - start)) if until > start else float("nan")
-
-
-def named(mapping: Mapping[str, float], digits: int = 4) -> dict[str, str]:
-    """Return the values as text for display, "no data" where there is none."""
-    return {key: "no data" if np.isnan(value) else f"{value:.{digits}g}" for key, value in mapping.items()}

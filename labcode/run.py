@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -39,10 +38,6 @@ class Run:
     def requests(self) -> pd.DataFrame:
         """A row a request: arrival, admitted, first_token, finished, lengths, outcome, ttft, tpot, itl_max ..."""
         rec, load = self.record, self.load
-        more = load.output - 1
-        with np.errstate(invalid="ignore", divide="ignore"):
-            tpot = np.where(more > 0, (rec.last_token - rec.first_token) / more, np.nan)
-        codes: Any = rec.outcome  # pandas' type stubs know no codes of 8 bits
         reasons = np.full(len(load), "", dtype=object)
         for request, reason in rec.reasons.items():
             reasons[request] = reason
@@ -54,12 +49,12 @@ class Run:
                 "finished": rec.finished,
                 "prompt_tokens": load.prompt,
                 "output_tokens": load.output,
-                "outcome": pd.Categorical.from_codes(codes, categories=pd.Index(OUTCOMES)),
+                "outcome": pd.Categorical.from_codes(rec.outcome.astype(np.int64), categories=pd.Index(OUTCOMES)),
                 "reason": reasons,
                 "preemptions": rec.preemptions,
                 "recomputed_tokens": rec.recomputed,
                 "ttft": rec.first_token - load.arrival,
-                "tpot": tpot,
+                "tpot": self._tpot(),
                 "itl_max": self.largest_itl(),
                 "waited": rec.admitted - load.arrival,
             }
@@ -233,21 +228,18 @@ class Run:
 
     def met(self, slo: SLO) -> float:
         """Return the share of submitted requests that kept the SLO; quicker than a whole summary."""
-        if slo.itl is not None:
-            return float(slo.met(self.requests).mean())
         rec, load = self.record, self.load
-        good = rec.outcome == FINISHED
-        more = load.output - 1
-        with np.errstate(invalid="ignore"):
-            if slo.ttft is not None:
-                good &= rec.first_token - load.arrival <= slo.ttft
-            if slo.tpot is not None:
-                # Compare the quotient, as `SLO.met` does, so that both agree to the last bit.
-                tpot = (rec.last_token - rec.first_token) / np.maximum(1, more)
-                good &= (more == 0) | ~(tpot > slo.tpot)
-            if slo.e2e is not None:
-                good &= rec.finished - load.arrival <= slo.e2e
+        itl_max = None if slo.itl is None else self.largest_itl()
+        good = slo.kept(
+            rec.outcome == FINISHED, rec.first_token - load.arrival, self._tpot(), rec.finished - load.arrival, itl_max
+        )
         return float(good.mean())
+
+    def _tpot(self) -> NDArray[np.float64]:
+        """Mean time per token after the first (s); NaN for requests with one token, or without their last."""
+        more = self.load.output - 1
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.where(more > 0, (self.record.last_token - self.record.first_token) / more, np.nan)
 
     def steady_tokens_per_second(self) -> float:
         """Return output tokens per second until the last request starts to produce: warm-up in, tail-off out."""

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from labcode import simulate, workload
-from labcode.labs.curves import WAITING, distribution, over_time, shares, what_binds
+from labcode.labs.curves import WAITING, Compared, over_time, said, what_binds
 from labcode.labs.lab import Control, Lab, Result
 from labcode.labs.panel import Axis, Mark, Panel, Series
-from labcode.metrics import SLO, percentile
+from labcode.metrics import SLO, percentile, weighted_percentile
 from labcode.run import Run
 from labcode.sustain import drain_rate
 
@@ -19,6 +19,7 @@ GOAL = SLO(ttft=1.0, tpot=0.050)
 RATES = (4, 8, 16, 20, 24, 32, 40, 48, 64, 80)
 MEMORIES = ("max:8192", "max:4096", "pow2", "oracle")
 PINNED: dict[str, Any] = {"max_bs": 256, "memory": "max:8192", "prefill": "mixed"}
+PINNED_NAME = "pinned: reserve 8192, 256 seats, mixed"
 WAYS = {"mixed": "mixed", "prefill first": "prefill_first"}
 
 
@@ -52,51 +53,17 @@ def compute(rate: float, max_bs: int, memory: str, prefill: str) -> Result:
     knobs: dict[str, Any] = {"max_bs": max_bs, "memory": memory, "prefill": WAYS[prefill]}
     run, pinned = serve(rate, **knobs), serve(rate, **PINNED)
     share, share_pinned = attained(rate, **knobs), attained(rate, **PINNED)
-    median = percentile(run.record.first_token - run.load.arrival, 50)
+    median, p99 = (percentile(run.record.first_token - run.load.arrival, q) for q in (50, 99))
+    longest = weighted_percentile(*run.itl(), 100)
+    both = Compared(run, pinned, "these knobs", PINNED_NAME)
+    ttft = both.ttft_panel(
+        f"Half of the requests have their first token within {said(median)}, 99 % within {said(p99)}."
+    )
+    itl = both.itl_panel(f"The longest pause within an answer is {said(longest)}.")
     return Result(
-        (ttft_panel(run, pinned), itl_panel(run, pinned), goodput_panel(rate, share, knobs), memory_panel(run, pinned)),
+        (ttft, itl, goodput_panel(rate, share, knobs), memory_panel(run, pinned)),
         f"{rate:g} requests/s: {share:.0%} within the SLO (pinned {share_pinned:.0%}), median TTFT {said(median)}; "
         f"{WAITING[what_binds(run, max_bs)]}.",
-    )
-
-
-def said(seconds: float) -> str:
-    """Return a time as a person would say it."""
-    return f"{1000 * seconds:.0f} ms" if seconds < 1 else f"{seconds:.1f} s"
-
-
-def ttft_panel(run: Run, pinned: Run) -> Panel:
-    """Return the distribution of TTFT over requests."""
-    ours, base = (distribution(one.record.first_token - one.load.arrival) for one in (run, pinned))
-    p50, p99 = (percentile(run.record.first_token - run.load.arrival, q) for q in (50, 99))
-    return Panel(
-        "ttft",
-        "Time to first token, request by request",
-        Axis("TTFT", "s", "log"),
-        Axis("Share of requests", limits=(0, 1)),
-        (
-            Series("these knobs", "line", ours, shares(ours)),
-            Series("pinned: reserve 8192, 256 seats, mixed", "line", base, shares(base), role="baseline"),
-        ),
-        marks=(Mark("vline", GOAL.ttft, "SLO 1 s"),),
-        text=f"Half of the requests have their first token within {said(p50)}, 99 % within {said(p99)}.",
-    )
-
-
-def itl_panel(run: Run, pinned: Run) -> Panel:
-    """Return the distribution of inter-token latency over tokens."""
-    ours, base = (distribution(*one.itl()) for one in (run, pinned))
-    return Panel(
-        "itl",
-        "Inter-token latency, token by token",
-        Axis("ITL", "s", "log"),
-        Axis("Share of tokens", limits=(0, 1)),
-        (
-            Series("these knobs", "line", ours, shares(ours)),
-            Series("pinned: reserve 8192, 256 seats, mixed", "line", base, shares(base), role="baseline"),
-        ),
-        marks=(Mark("vline", GOAL.tpot, "TPOT goal 50 ms"),),
-        text=f"The longest pause within an answer is {said(ours[-1])}.",
     )
 
 
@@ -118,7 +85,7 @@ def goodput_panel(rate: float, share: float, knobs: dict[str, Any]) -> Panel:
         Axis("Share of submitted requests", limits=(0, 1.2)),
         (
             Series("these knobs", "line", RATES, ours),
-            Series("pinned: reserve 8192, 256 seats, mixed", "line", RATES, base, role="baseline"),
+            Series(PINNED_NAME, "line", RATES, base, role="baseline"),
         ),
         marks=(
             Mark("hline", 0.9, "goal 90 %"),

@@ -8,8 +8,7 @@ from functools import cache
 import numpy as np
 
 from labcode import simulate, workload
-from labcode.labs.ch09_knobs import said
-from labcode.labs.curves import distribution, shares
+from labcode.labs.curves import Compared, said
 from labcode.labs.lab import Control, Lab, Result
 from labcode.labs.panel import Axis, Mark, Panel, Series
 from labcode.metrics import SLO, percentile
@@ -51,20 +50,11 @@ def by_length(run: Run) -> tuple[float, ...]:
 def compute(rate: float, max_bs: int, order: str) -> Result:
     """Serve the same requests in this order, and first come, first served."""
     run, base = serve(rate, max_bs, ORDERS[order]), serve(rate, max_bs, "fcfs")
-    ours, pinned = distribution(ttft(run)), distribution(ttft(base))
     p50, p99, longest = (percentile(ttft(run), q) for q in (50, 99, 100))
-    curve = Panel(
-        "ttft",
-        "Time to first token",
-        Axis("TTFT", "s", "log"),
-        Axis("Share of requests", limits=(0, 1)),
-        (
-            Series("this order", "line", ours, shares(ours)),
-            Series("pinned: first come, first served", "line", pinned, shares(pinned), role="baseline"),
-        ),
-        marks=(Mark("vline", GOAL.ttft, "SLO 1 s"),),
-        text=f"Median {said(p50)}, P99 {said(p99)}; first come, first served "
-        f"{said(percentile(ttft(base), 50))} and {said(percentile(ttft(base), 99))}.",
+    base50, base99 = (percentile(ttft(base), q) for q in (50, 99))
+    curve = Compared(run, base, "this order", "pinned: first come, first served").ttft_panel(
+        f"Median {said(p50)}, P99 {said(p99)}; first come, first served {said(base50)} and {said(base99)}.",
+        title="Time to first token",
     )
     groups = Panel(
         "groups",

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from labcode import simulate, workload
-from labcode.labs.ch09_knobs import said
-from labcode.labs.curves import distribution, shares
+from labcode.labs.curves import Compared, said
 from labcode.labs.lab import Control, Lab, Result
 from labcode.labs.panel import Axis, Mark, Panel, Series
 from labcode.metrics import SLO, percentile, weighted_percentile
@@ -45,35 +44,11 @@ def longest_steps(run: Run, intervals: int = 40) -> tuple[tuple[float, ...], tup
 def compute(rate: float, mode: str) -> Result:
     """Serve the same requests with prefill joining this way, and mixed."""
     run, base = serve(rate, mode), serve(rate, "mixed")
-    (values, weights), base_itl = run.itl(), base.itl()
-    ours, pinned = distribution(values, weights), distribution(*base_itl)
-    p99, longest = (weighted_percentile(values, weights, q) for q in (99, 100))
-    itl = Panel(
-        "itl",
-        "Inter-token latency, token by token",
-        Axis("ITL", "s", "log"),
-        Axis("Share of tokens", limits=(0, 1)),
-        (
-            Series("this way", "line", ours, shares(ours)),
-            Series("pinned: mixed", "line", pinned, shares(pinned), role="baseline"),
-        ),
-        marks=(Mark("vline", GOAL.tpot, "TPOT goal 50 ms"),),
-        text=f"P99 {said(p99)}, longest {said(longest)}.",
-    )
-    first, first_base = (distribution(one.record.first_token - one.load.arrival) for one in (run, base))
+    p99, longest = (weighted_percentile(*run.itl(), q) for q in (99, 100))
     median = percentile(run.record.first_token - run.load.arrival, 50)
-    ttft = Panel(
-        "ttft",
-        "Time to first token, request by request",
-        Axis("TTFT", "s", "log"),
-        Axis("Share of requests", limits=(0, 1)),
-        (
-            Series("this way", "line", first, shares(first)),
-            Series("pinned: mixed", "line", first_base, shares(first_base), role="baseline"),
-        ),
-        marks=(Mark("vline", GOAL.ttft, "SLO 1 s"),),
-        text=f"Median {said(median)}.",
-    )
+    both = Compared(run, base, "this way", "pinned: mixed")
+    itl = both.itl_panel(f"P99 {said(p99)}, longest {said(longest)}.")
+    ttft = both.ttft_panel(f"Median {said(median)}.")
     stalls = Panel(
         "stalls",
         "The longest pause, as time goes by",

@@ -7,8 +7,7 @@ from functools import cache
 import numpy as np
 
 from labcode import simulate, workload
-from labcode.labs.ch09_knobs import said
-from labcode.labs.curves import over_time, running
+from labcode.labs.curves import over_time, running, said
 from labcode.labs.lab import Control, Lab, Result
 from labcode.labs.panel import Axis, Mark, Panel, Series
 from labcode.metrics import SLO, percentile

@@ -5,8 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 from labcode import simulate, workload
-from labcode.labs.ch09_knobs import said
-from labcode.labs.curves import WAITING, what_binds
+from labcode.labs.curves import WAITING, said, what_binds
 from labcode.labs.lab import Control, Lab, Result
 from labcode.labs.panel import Axis, Mark, Panel, Series
 from labcode.metrics import SLO, Summary

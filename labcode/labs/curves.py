@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from labcode.labs.panel import Axis, Mark, Panel, Series
 from labcode.metrics import weighted_percentiles
 from labcode.run import Run
 
@@ -24,6 +27,60 @@ def distribution(values: ArrayLike, weights: ArrayLike | None = None, floor: flo
 def shares(points: tuple[float, ...]) -> tuple[float, ...]:
     """Return the y values that go with `distribution`'s x values."""
     return SHARES if points else ()
+
+
+def said(seconds: float) -> str:
+    """Return a time as a person would say it."""
+    return f"{1000 * seconds:.0f} ms" if seconds < 1 else f"{seconds:.1f} s"
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Two runs of one lab, and what its legends call them."""
+
+    run: Run
+    pinned: Run
+    name: str
+    pinned_name: str
+
+    def ttft_panel(
+        self, text: str, limit: float = 1.0, title: str = "Time to first token, request by request"
+    ) -> Panel:
+        """Return the distribution of TTFT over requests, with the SLO's limit in seconds."""
+        ours, base = (distribution(one.record.first_token - one.load.arrival) for one in (self.run, self.pinned))
+        mark = Mark("vline", limit, f"SLO {limit:g} s")
+        return self._panel("ttft", title, "TTFT", "requests", ours, base, mark, text)
+
+    def itl_panel(self, text: str, limit: float = 0.050) -> Panel:
+        """Return the distribution of inter-token latency over tokens, with the limit on TPOT in seconds."""
+        ours, base = (distribution(*one.itl()) for one in (self.run, self.pinned))
+        mark = Mark("vline", limit, f"TPOT goal {1000 * limit:.0f} ms")
+        return self._panel("itl", "Inter-token latency, token by token", "ITL", "tokens", ours, base, mark, text)
+
+    def _panel(
+        self,
+        key: str,
+        title: str,
+        axis: str,
+        over: str,
+        ours: tuple[float, ...],
+        base: tuple[float, ...],
+        mark: Mark,
+        text: str,
+    ) -> Panel:
+        series = (
+            Series(self.name, "line", ours, shares(ours)),
+            Series(self.pinned_name, "line", base, shares(base), role="baseline"),
+        )
+        return Panel(
+            key,
+            title,
+            Axis(axis, "s", "log"),
+            Axis(f"Share of {over}", limits=(0, 1)),
+            series,
+            marks=(mark,),
+            text=text,
+        )
 
 
 def over_time(run: Run, column: NDArray[np.float64], points: int = 40) -> tuple[tuple[float, ...], tuple[float, ...]]:

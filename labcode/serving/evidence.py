@@ -11,7 +11,6 @@ from labcode import workload
 from labcode.costs import StepShape
 from labcode.front import simulate
 from labcode.run import Run
-from labcode.serving.orca_evaluation import compare
 from labcode.serving.static import StaticRules
 from labcode.serving.timeline import OneStep, timeline
 from labcode.workload import Workload
@@ -122,11 +121,3 @@ def utilisation(prompts: Sequence[int]) -> dict[str, float]:
         "linear": float(lengths.sum() / (n * longest)),
         "attention": float((lengths**2).sum() / (n * longest**2)),
     }
-
-
-def orca_against_faster_transformer(n: int = 1000, seed: int = 0) -> dict[str, float]:
-    """L33: largest rates (requests/s) of Orca's workload within twice a lone request's normalised latency.
-
-    The paper: 6.81 and 0.185 requests/s at 190 ms, a ratio of 36.9, and the baseline best with `max_bs` 1, then 8.
-    """
-    return compare(n=n, seed=seed, ft_sizes=(1, 2, 4, 8, 16), orca_sizes=(32, 128))

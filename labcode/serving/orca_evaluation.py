@@ -38,7 +38,6 @@ from labcode.workload import Workload
 MODEL, GPU, GPUS = "gpt3-175b", "a100-40", 16
 MAX_CONTEXT = 2048
 FT_SIZES = (1, 2, 4, 8, 16)
-ORCA_SIZES = (8, 16, 32, 64, 128)
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,6 @@ SEGMENT_COLUMNS = (
     ("kv_reserved", np.int64),  # tokens taken in the pool
     ("waiting", np.int32),  # requests that have arrived and hold no seat, at the start
 )
-SEGMENT_INDEX = {name: i for i, (name, _) in enumerate(SEGMENT_COLUMNS)}
 
 
 @dataclass
