@@ -45,8 +45,8 @@ STICKS_OUT = """lab => [...lab.querySelectorAll('svg, canvas, figure')].filter(c
 @pytest.mark.browser
 @pytest.mark.parametrize("view", ["light", "phone"])
 @pytest.mark.parametrize("name", WITH_LABS)
-def test_labs_are_alive_in_the_page(browser: Any, book_url: str, name: str, view: str) -> None:
-    visit = Visit(browser, f"{book_url}/{name}.html", view)
+def test_labs_are_alive_in_the_page(contexts: dict[str, Any], book_url: str, name: str, view: str) -> None:
+    visit = Visit(contexts[view], f"{book_url}/{name}.html")
     try:
         page = visit.page
         for lab in labs_of(name):
@@ -75,15 +75,15 @@ def test_labs_are_alive_in_the_page(browser: Any, book_url: str, name: str, view
         assert visit.failed == []
         assert visit.errors == []
     finally:
-        visit.context.close()
+        visit.close()
 
 
 @pytest.mark.slow
 @pytest.mark.browser
 @pytest.mark.parametrize("name", WITH_LABS)
-def test_an_address_brings_a_setting_back(browser: Any, book_url: str, name: str) -> None:
+def test_an_address_brings_a_setting_back(contexts: dict[str, Any], book_url: str, name: str) -> None:
     lab = labs_of(name)[0]
-    first = Visit(browser, f"{book_url}/{name}.html", "light")
+    first = Visit(contexts["light"], f"{book_url}/{name}.html")
     try:
         place = first.page.locator(f'[data-lab="{lab}"]')
         place.scroll_into_view_if_needed()
@@ -95,8 +95,8 @@ def test_an_address_brings_a_setting_back(browser: Any, book_url: str, name: str
         first.page.wait_for_timeout(200)
         address, value = first.page.url, control.input_value()
     finally:
-        first.context.close()
-    again = Visit(browser, address, "light")
+        first.close()
+    again = Visit(contexts["light"], address)
     try:
         place = again.page.locator(f'[data-lab="{lab}"]')
         place.scroll_into_view_if_needed()
@@ -104,4 +104,4 @@ def test_an_address_brings_a_setting_back(browser: Any, book_url: str, name: str
         control.wait_for(timeout=15_000)
         assert control.input_value() == value
     finally:
-        again.context.close()
+        again.close()

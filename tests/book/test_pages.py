@@ -33,11 +33,11 @@ def view(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def visit(browser: Any, book_url: str, view: str, name: str) -> Iterator[Visit]:
-    visited = Visit(browser, f"{book_url}/{name}.html", view)
+def visit(contexts: dict[str, Any], book_url: str, view: str, name: str) -> Iterator[Visit]:
+    visited = Visit(contexts[view], f"{book_url}/{name}.html")
     visited.scroll_through()
     yield visited
-    visited.context.close()
+    visited.close()
 
 
 @pytest.mark.slow

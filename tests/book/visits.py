@@ -12,15 +12,14 @@ VIEWS: dict[str, dict[str, Any]] = {
 
 
 class Visit:
-    """A page in a fresh context.
+    """A page that has loaded.
 
     Parameters
     ----------
-    browser : playwright Browser
+    context : playwright BrowserContext
+        Shared by the visits in one view, so that scripts and fonts of all pages are fetched once.
     url : str
-        Page on the test's own server; requests to any other are refused and noted.
-    view : str
-        A key of `VIEWS`.
+        Page on the test's own server. The browser can reach no other (`tools.browser.FLAGS`); asking is noted.
 
     Attributes
     ----------
@@ -32,30 +31,31 @@ class Visit:
         Answers of 400 and above.
     """
 
-    def __init__(self, browser: Any, url: str, view: str) -> None:
-        self.context = browser.new_context(**VIEWS[view], reduced_motion="reduce")
-        self.page = self.context.new_page()
+    def __init__(self, context: Any, url: str) -> None:
+        self.page = context.new_page()
         self.errors: list[str] = []
         self.outside: list[str] = []
         self.failed: list[str] = []
         home = url.split("/book/")[0]
 
-        def route(handler: Any) -> None:
-            if handler.request.url.startswith((home, "data:", "blob:")):
-                handler.continue_()
-            else:
-                self.outside.append(handler.request.url)
-                handler.abort()
+        def asked(request: Any) -> None:
+            if not request.url.startswith((home, "data:", "blob:")):
+                self.outside.append(request.url)
 
         def answered(response: Any) -> None:
             if response.status >= 400:
                 self.failed.append(f"{response.status} {response.url}")
 
-        self.page.route("**/*", route)
+        self.page.on("request", asked)
         self.page.on("pageerror", lambda error: self.errors.append(str(error)))
         self.page.on("console", lambda m: self.errors.append(m.text) if m.type == "error" else None)
         self.page.on("response", answered)
         self.page.goto(url, wait_until="load")
+
+    def close(self) -> None:
+        """Forget what the page stored, and close it."""
+        self.page.evaluate("() => { localStorage.clear(); sessionStorage.clear(); }")
+        self.page.close()
 
     def scroll_through(self) -> None:
         """Bring everything into view once: labs and images load only then."""

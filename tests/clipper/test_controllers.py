@@ -41,6 +41,7 @@ def test_aimd_invariants(target, additive, backoff, latencies):
             assert after < before or before == 1
 
 
+@pytest.mark.slow
 def test_figures_of_the_lecture_over_20_seeds():
     figures = controllers()
     assert figures["aimd steady"].mean == pytest.approx(0.20, abs=0.06)

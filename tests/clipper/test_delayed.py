@@ -54,6 +54,7 @@ def test_batches_of_one_without_wait_are_a_plain_queue(seed):
     assert run.latency == pytest.approx(fcfs(arrivals, np.full(300, 0.7)) - arrivals)
 
 
+@pytest.mark.slow
 def test_figures_of_the_lecture_over_20_seeds():
     figures = delayed_batching()
     assert figures["high 0 busy"].mean == pytest.approx(0.64, abs=0.05)

@@ -95,6 +95,7 @@ def test_batched_equals_alone_on_a_thousand_mixed_steps():
         assert (ragged.argmax(axis=1) == alone.argmax(axis=1)).all()
 
 
+@pytest.mark.slow
 @given(steps)
 @settings(max_examples=40, deadline=None)
 def test_counters_equal_the_formula(shapes):

@@ -29,12 +29,21 @@ def assert_same(fast, slow) -> None:
     np.testing.assert_allclose(fast.largest_itl(), slow.largest_itl(), rtol=1e-6, atol=1e-9)
 
 
+@settings(max_examples=80, deadline=None)
+@given(loads(), options())
+def test_every_policy_in_short(load, chosen):
+    """A first look for `make test-quick`; the tests below look longer, each at one way to run."""
+    assert_same(simulate(load, **chosen), simulate(load, step_by_step=True, **chosen))
+
+
+@pytest.mark.slow
 @settings(max_examples=700, deadline=None)
 @given(loads(), options())
 def test_every_policy(load, chosen):
     assert_same(simulate(load, **chosen), simulate(load, step_by_step=True, **chosen))
 
 
+@pytest.mark.slow
 @settings(max_examples=700, deadline=None)
 @given(loads(), options(memories=("max:256", "pow2", "oracle", "unlimited"), costs=("paper", "smooth", "linear")))
 def test_compiled_loop_against_readable_loop(load, chosen):
@@ -44,6 +53,7 @@ def test_compiled_loop_against_readable_loop(load, chosen):
     assert_same(simulate(load, **chosen), simulate(load, step_by_step=True, **chosen))
 
 
+@pytest.mark.slow
 @settings(max_examples=400, deadline=None)
 @given(loads(), options(memories=("max:256", "pow2", "oracle", "unlimited"), costs=("paper", "linear")))
 def test_readable_loop_leaps_too(load, chosen):
@@ -53,6 +63,7 @@ def test_readable_loop_leaps_too(load, chosen):
         assert_same(simulate(load, **chosen), simulate(load, step_by_step=True, **chosen))
 
 
+@pytest.mark.slow
 @settings(max_examples=400, deadline=None)
 @given(
     loads(),
@@ -78,6 +89,7 @@ def test_static_engine(load, cost, padded, keep_seats, early_return, max_bs, mem
     assert_same(simulate(load, **chosen), simulate(load, step_by_step=True, **chosen))
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(loads(), options(costs=("paper",)), st.floats(1e-4, 0.5))
 def test_cut_off_runs(load, chosen, stop_at):
