@@ -44,6 +44,7 @@ lab: env        ## open JupyterLab on the chapters
 
 check: env      ## ruff and mypy
 	@$(PY) -m ruff check .
+	@$(PY) -m ruff format --check --quiet .
 	@$(PY) -m mypy
 
 test: env check ## every check and test; builds the book first

@@ -26,8 +26,8 @@ LIMIT = 0.150  # Seconds, 95th percentile.
 LABS = ("ch09-knobs", "ch09-reservation", "ch02-timeline")
 
 SETUP = """
-from labcode.labs import find
-from labcode.labs.live import Live
+from labcode.course.labs import find
+from labcode.labkit.kernel_view import Live
 from IPython.display import display
 live = Live(find({lab!r}))
 display(live.view)
@@ -97,7 +97,7 @@ def slider_to_picture(lab: str, control: str, stops: int, moves: int = MOVES) ->
 
 @pytest.mark.parametrize("lab", LABS)
 def test_slider_to_picture(benchmark: Any, lab: str) -> None:
-    from labcode.labs import find
+    from labcode.course.labs import find
 
     control = next(c for c in find(lab).controls if not c.choice)
     args = (lab, control.name, len(control.values))

@@ -11,8 +11,8 @@ import time
 
 import numpy as np
 
+from labcode.course.evidence.model import DecodeTimes, decode_times
 from labcode.model import SMALL, random_model
-from labcode.model.evidence import DecodeTimes, decode_times
 
 BATCH = 64
 

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from labcode import workload
-from labcode.front import COSTS, ENGINES, PREFILL_MODES, simulate
-from labcode.hardware import GPUS, MODELS
-from labcode.metrics import SLO
+from labcode.cost.hardware import GPUS, MODELS
+from labcode.results.metrics import SLO
+from labcode.simulate import COSTS, ENGINES, PREFILL_MODES, simulate
 from labcode.workload import Workload
 
 WORKLOADS = {
@@ -100,7 +100,7 @@ def run(options: argparse.Namespace) -> int:
 
 def ledger(options: argparse.Namespace) -> int:
     """Print the ledger; return 1 if a row is not ok."""
-    from labcode import reproduce
+    from labcode.course import ledger as reproduce
 
     rows = reproduce.ledger(options.only)
     table = reproduce.table(rows)

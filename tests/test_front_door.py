@@ -11,7 +11,7 @@ import pytest
 
 from labcode import SLO, goodput, simulate, workload
 from labcode.__main__ import main
-from labcode.serving.static import StaticRules
+from labcode.simulation.static import StaticRules
 
 LOAD = workload.chat(n=20, rate=16.0, seed=0)
 

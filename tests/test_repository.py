@@ -19,7 +19,7 @@ from tools.toc import documents, table_of_contents
 ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOKS = sorted((ROOT / "book").glob("*.ipynb"))
 LONGEST_CELL = 15
-LONGEST_FOLDED_CELL = 25    # drawing that the page folds away
+LONGEST_FOLDED_CELL = 25  # drawing that the page folds away
 LONGEST_FILE = 400
 TEXT = {".py", ".md", ".ipynb", ".yml", ".yaml", ".toml", ".css", ".js", ".bib", ".txt", ".lock", ".sh", ""}
 
@@ -31,7 +31,7 @@ def own_files() -> list[Path]:
     )
     if listed.returncode == 0:
         found = [ROOT / line for line in listed.stdout.splitlines()]
-    else:    # a copy without .git
+    else:  # a copy without .git
         skip = re.compile(r"/(\.venv|_build|\.[a-z_]+_cache|__pycache__|\.hypothesis|[^/]+\.egg-info)(/|$)")
         found = [path for path in ROOT.rglob("*") if not skip.search(path.as_posix())]
     return [path for path in found if path.is_file()]
@@ -118,7 +118,7 @@ def test_no_module_is_called_utils() -> None:
 
 def test_no_path_of_one_machine_and_no_registry_in_any_file() -> None:
     machine = re.compile(
-        r"(?<![\w.$])/(?:home|root|Users|work|workspace|mnt|private)/\w"      # somebody's folders
+        r"(?<![\w.$])/(?:home|root|Users|work|workspace|mnt|private)/\w"  # somebody's folders
         r"|(?<![\w.$])/opt/\w+/simple"
         r"|--(?:extra-)?index-url\s+\S|--find-links\s+\S|pypi\.org/simple|files\.pythonhosted\.org|conda\.anaconda\.org"
     )

@@ -49,7 +49,7 @@ def succeeds(command: list[str]) -> bool:
 def build_labs(workers: int) -> bool:
     """Compute the data files of the labs that changed; return whether that went well."""
     out = BUILD / "assets" / "labs"
-    command = [sys.executable, "-m", "labcode.labs.build", str(out), "--workers", str(workers)]
+    command = [sys.executable, "-m", "labcode.course.labs", str(out), "--workers", str(workers)]
     return succeeds(command)
 
 
@@ -66,7 +66,7 @@ def build_pages(everything: bool) -> bool:
     stamp, makers = BUILD / "page-makers.txt", page_makers()
     everything = everything or not stamp.exists() or stamp.read_text() != makers
     stamp.write_text(makers)
-    call = "from jupyter_book.cli.main import main; main()"    # the package has no __main__
+    call = "from jupyter_book.cli.main import main; main()"  # the package has no __main__
     command = [sys.executable, "-c", call, "build", ".", "-W", "-n", "--keep-going", "--quiet"]
     well = succeeds(command + ["--all"] * everything)
     if not well:
@@ -128,8 +128,8 @@ def end_with_children(number: int, frame: object) -> None:
     for process in running:
         process.terminate()
     for child in multiprocessing.active_children():
-        child.kill()    # nbclient takes SIGTERM for itself; kernels end when their parent has
-    os._exit(128 + number)    # not SystemExit: leaving the pool would wait for the notebooks
+        child.kill()  # nbclient takes SIGTERM for itself; kernels end when their parent has
+    os._exit(128 + number)  # not SystemExit: leaving the pool would wait for the notebooks
 
 
 def main() -> int:

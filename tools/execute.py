@@ -22,18 +22,22 @@ from jupyter_cache.executors.utils import single_nb_execution
 from traitlets.config import Config
 
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
-PAGE_VIEW = {"LABCODE_LABS": "page"}    # labs leave a picture and a place for the page's script, not widgets
-KEEP = 3    # caches of former states of labcode that are kept, so that going back to one is quick
+PAGE_VIEW = {"LABCODE_LABS": "page"}  # labs leave a picture and a place for the page's script, not widgets
+KEEP = 3  # caches of former states of labcode that are kept, so that going back to one is quick
 
 
 def run_notebook(path: Path, timeout: float) -> tuple[Any, float, str]:
     """Run one notebook in its own folder; return it with outputs, the seconds it took, and the traceback or ""."""
     notebook = nbformat.read(path, as_version=4)
     os.environ.update(PAGE_VIEW)
-    quiet = ["--IPKernelApp.log_level=40"]    # a kernel of our own on this machine need not warn of eavesdroppers
+    quiet = ["--IPKernelApp.log_level=40"]  # a kernel of our own on this machine need not warn of eavesdroppers
     with tempfile.TemporaryDirectory() as folder:
         result = single_nb_execution(
-            notebook, cwd=str(path.parent), timeout=int(timeout), allow_errors=False, extra_arguments=quiet,
+            notebook,
+            cwd=str(path.parent),
+            timeout=int(timeout),
+            allow_errors=False,
+            extra_arguments=quiet,
             config=sockets(folder),
         )
     return result.nb, result.time, COLOUR.sub("", result.exc_string or "")
@@ -87,7 +91,7 @@ def run_all(paths: list[Path], cache_folder: Path, workers: int, timeout: float 
             path = running[future]
             try:
                 notebook, seconds, error = future.result()
-            except Exception as died:    # a kernel that did not start, or ended by itself
+            except Exception as died:  # a kernel that did not start, or ended by itself
                 notebook, seconds, error = None, time.monotonic() - started, f"{type(died).__name__}: {died}"
             how = "FAILED" if error else "ran"
             print(f"[book]   {number}/{len(todo)} {path.name}: {how} in {seconds:.1f} s", flush=True)

@@ -61,10 +61,27 @@ def main() -> None:
     """Resolve, and write both files."""
     upgrade = ["--upgrade"] if "--upgrade" in sys.argv[1:] else []
     command = [
-        sys.executable, "-m", "uv", "pip", "compile", "--universal", "--fork-strategy", "fewest",
-        "--python-version", "3.11", "--extra", "book", "--extra", "test",
-        "--no-emit-index-url", "--no-header", "--quiet", *upgrade,
-        "--output-file", str(LOCK), "pyproject.toml",
+        sys.executable,
+        "-m",
+        "uv",
+        "pip",
+        "compile",
+        "--universal",
+        "--fork-strategy",
+        "fewest",
+        "--python-version",
+        "3.11",
+        "--extra",
+        "book",
+        "--extra",
+        "test",
+        "--no-emit-index-url",
+        "--no-header",
+        "--quiet",
+        *upgrade,
+        "--output-file",
+        str(LOCK),
+        "pyproject.toml",
     ]
     subprocess.run(command, cwd=ROOT, check=True)
     text = HEADER + LOCK.read_text()

@@ -50,9 +50,7 @@ def huggingface(model: Llama) -> Any:
             attn_implementation="eager",
         )
     )  # fmt: skip
-    weights = {
-        name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in to_huggingface(model).items()
-    }
+    weights = {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in to_huggingface(model).items()}
     theirs.load_state_dict(weights, strict=True)
     return theirs.eval()
 

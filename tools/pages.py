@@ -9,8 +9,8 @@ from typing import Any
 
 import yaml
 
-SMALLEST_PAGE = 4_000    # bytes; a page of the theme without any text is larger than this, so text is looked at as well
-SMALLEST_TEXT = 150      # characters of the article itself
+SMALLEST_PAGE = 4_000  # bytes; a page of the theme without any text is larger than this, so text is looked at as well
+SMALLEST_TEXT = 150  # characters of the article itself
 
 
 def toc_files(root: Path) -> list[str]:

@@ -52,7 +52,7 @@ def add_lab_assets(app: Sphinx, config: Config) -> None:
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register the handlers; gather third-party browser code if that has not been done yet."""
-    os.environ.update(PAGE_VIEW)    # for notebooks that the build itself has to run
+    os.environ.update(PAGE_VIEW)  # for notebooks that the build itself has to run
     gather(Path(app.confdir) / "_build" / "assets")
     app.connect("config-inited", use_fresh_cache, priority=10)
     app.connect("config-inited", drop_unwanted, priority=900)

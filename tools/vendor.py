@@ -1,6 +1,6 @@
 """Third-party browser code, copied out of installed Python packages: no CDN, no Node.js, nothing committed.
 
-MathJax 3 comes from sphinx-mathjax-offline. Vega is written by `labcode.labs.build`, beside the data that it draws.
+MathJax 3 comes from sphinx-mathjax-offline. Vega is written by `labcode.labkit.build`, beside the data that it draws.
 """
 
 from __future__ import annotations

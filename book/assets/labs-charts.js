@@ -31,7 +31,7 @@ window.labCharts = (function () {
     return Number(value.toPrecision(4)).toLocaleString("en", { maximumSignificantDigits: 4 });
   }
 
-  // What a role looks like beside its colour; the same table as labcode/labs/look.py.
+  // What a role looks like beside its colour; the same table as labcode/labkit/theme.py.
   const LOOKS = {
     ours: { dash: "", width: 2.6, shape: '<circle cx="14" cy="7" r="3.6"/>' },
     baseline: { dash: "7 3", width: 2, shape: '<rect x="10.8" y="3.8" width="6.4" height="6.4"/>' },

@@ -1,7 +1,7 @@
 /* Labs without a kernel: sliders over states that were computed when the book was built.
  *
  * A page holds placeholders `<div class="lab" data-lab="ID">` with a still picture. When one comes near the view, this script loads
- * the chart library (once) and labs/ID.js, which labcode.labs.build wrote, and puts controls and charts in the picture's place.
+ * the chart library (once) and labs/ID.js, which labcode.labkit.build wrote, and puts controls and charts in the picture's place.
  * Script tags load from file:// and http alike. Every chart is a Vega view that stays alive: a slider moves data into it.
  */
 (function () {

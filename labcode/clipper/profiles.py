@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from scipy.optimize import linprog
 
 from labcode.checks import fraction, integer, non_negative, positive
-from labcode.hardware import GPUSpec, ModelSpec, as_gpu, as_model, roofline
+from labcode.cost.hardware import GPUSpec, ModelSpec, as_gpu, as_model, roofline
 
 
 @dataclass(frozen=True)
@@ -81,9 +81,7 @@ KERNEL = LatencyProfile(0.002, 0.0045, 0.05, "kernel machine")
 TOYS = (LINEAR, MEDIUM, KERNEL)
 
 
-def fit_profile(
-    batches: ArrayLike, latencies: ArrayLike, quantile: float = 0.5, name: str = ""
-) -> LatencyProfile:
+def fit_profile(batches: ArrayLike, latencies: ArrayLike, quantile: float = 0.5, name: str = "") -> LatencyProfile:
     """Fit latency = fixed + per_input * batch by quantile regression.
 
     Minimises the sum of quantile * (y - line)+ + (1 - quantile) * (line - y)+ as a linear program (scipy's
@@ -103,9 +101,7 @@ def fit_profile(
     """
     x, y = np.asarray(batches, dtype=float), np.asarray(latencies, dtype=float)
     if x.ndim != 1 or x.shape != y.shape:
-        raise ValueError(
-            f"batches {x.shape} and latencies {y.shape}: two flat lists of one length are needed"
-        )
+        raise ValueError(f"batches {x.shape} and latencies {y.shape}: two flat lists of one length are needed")
     if not (np.all(np.isfinite(x)) and np.all(np.isfinite(y))) or np.any(y <= 0) or np.any(x <= 0):
         raise ValueError("batches and latencies: finite numbers above 0 are needed")
     if len(np.unique(x)) < 2:
@@ -139,9 +135,7 @@ def decode_latency(model: ModelSpec | str, gpu: GPUSpec | str, context: int, bat
     roofs = roofline(as_model(model), as_gpu(gpu))
     integer("batch", batch)
     per_sequence = integer("context", context, at_least=0) + 1  # pairs, and KV positions moved
-    return max(
-        roofs.memory_time(batch, batch * per_sequence), roofs.compute_time(batch, batch, batch * per_sequence)
-    )
+    return max(roofs.memory_time(batch, batch * per_sequence), roofs.compute_time(batch, batch, batch * per_sequence))
 
 
 def decode_limit(model: ModelSpec | str, gpu: GPUSpec | str, context: int, tpot: float) -> int:

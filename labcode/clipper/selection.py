@@ -84,9 +84,7 @@ class Answer:
     latency: float
 
 
-def ensemble_answer(
-    labels: Sequence[Hashable], latencies: ArrayLike, weights: ArrayLike, deadline: float
-) -> Answer:
+def ensemble_answer(labels: Sequence[Hashable], latencies: ArrayLike, weights: ArrayLike, deadline: float) -> Answer:
     """Combine the answers that arrive within `deadline` seconds by weighted vote (straggler mitigation).
 
     Returns as soon as all are there, at the deadline otherwise. Ties go to the label that came first in
@@ -94,16 +92,12 @@ def ensemble_answer(
     """
     times, share = np.asarray(latencies, dtype=float), np.asarray(weights, dtype=float)
     if not len(labels) == len(times) == len(share) or not len(labels):
-        raise ValueError(
-            f"labels, latencies and weights: {len(labels)}, {len(times)}, {len(share)} given; one each"
-        )
+        raise ValueError(f"labels, latencies and weights: {len(labels)}, {len(times)}, {len(share)} given; one each")
     if np.any(share < 0) or share.sum() <= 0:
         raise ValueError("weights: at least 0 each and above 0 in sum are needed")
     in_time = times <= positive("deadline", deadline)
     votes: dict[Hashable, float] = {}
-    for label, vote in zip(
-        (x for x, ok in zip(labels, in_time, strict=True) if ok), share[in_time], strict=True
-    ):
+    for label, vote in zip((x for x, ok in zip(labels, in_time, strict=True) if ok), share[in_time], strict=True):
         votes[label] = votes.get(label, 0.0) + float(vote)
     winner = max(votes, key=lambda label: votes[label]) if votes else None
     confidence = votes[winner] / float(share.sum()) if votes else 0.0

@@ -50,9 +50,7 @@ class ControllerRun:
         return float(self.batch[start:end].sum() / busy) if busy > 0 else float("nan")
 
 
-def run_controller(
-    run_batch: Callable[[int, int], float], controller: Controller, n_batches: int
-) -> ControllerRun:
+def run_controller(run_batch: Callable[[int, int], float], controller: Controller, n_batches: int) -> ControllerRun:
     """Let `controller` choose, run and observe `n_batches` batches, one after the other, inputs never
     lacking.
 
@@ -84,9 +82,7 @@ def simulate_controller(
     meet the same noise.
     """
     phase = disturbance or SlowPhase(0, 0, 1.0)
-    return run_controller(
-        lambda index, size: profile.sample(size, rng, phase.slowdown(index)), controller, n_batches
-    )
+    return run_controller(lambda index, size: profile.sample(size, rng, phase.slowdown(index)), controller, n_batches)
 
 
 def timed(predict: Callable[[np.ndarray], object], inputs: np.ndarray) -> Callable[[int, int], float]:
@@ -98,9 +94,7 @@ def timed(predict: Callable[[np.ndarray], object], inputs: np.ndarray) -> Callab
 
     def run_batch(index: int, size: int) -> float:
         if size > len(inputs):
-            raise ValueError(
-                f"batch = {size}: inputs has {len(inputs)} rows only; give more, or limit the controller"
-            )
+            raise ValueError(f"batch = {size}: inputs has {len(inputs)} rows only; give more, or limit the controller")
         start = time.perf_counter()
         predict(inputs[:size])
         return time.perf_counter() - start

@@ -30,9 +30,7 @@ class KVCache:
         self.model = model
         self.length = 0
         room = min(room, config.max_context)
-        self._data: Array = np.empty(
-            (config.layers, 2, config.kv_heads, room, config.head_dim), dtype=config.dtype
-        )
+        self._data: Array = np.empty((config.layers, 2, config.kv_heads, room, config.head_dim), dtype=config.dtype)
 
     @property
     def room(self) -> int:

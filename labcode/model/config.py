@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from labcode.checks import integer, one_of, positive
-from labcode.hardware import ModelSpec
+from labcode.cost.hardware import ModelSpec
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class Config:
         return self.layers * block + self.hidden + self.vocab * self.hidden
 
     def spec(self) -> ModelSpec:
-        """Return the shape as `labcode.hardware` knows it, for `step_cost` to price this model's steps."""
+        """Return the shape as `labcode.cost.hardware` knows it, for `step_cost` to price this model's steps."""
         return ModelSpec(
             self.name,
             self.params,
@@ -104,6 +104,4 @@ TINY = Config("tiny", layers=2, hidden=64, heads=4, kv_heads=2, head_dim=16, ffn
 
 #: About 13 million parameters: large enough that reading the weights is what a decode step spends its time
 #: on.
-SMALL = Config(
-    "small", layers=4, hidden=512, heads=8, kv_heads=2, head_dim=64, ffn=1376, vocab=4096, max_context=2048
-)
+SMALL = Config("small", layers=4, hidden=512, heads=8, kv_heads=2, head_dim=64, ffn=1376, vocab=4096, max_context=2048)

@@ -1,6 +1,6 @@
 """The mini model under the engine's plans: one scheduler, two clocks.
 
-`ModelExecutor` stands where `labcode.serving.engine.PaperClock` stands otherwise. It carries every plan out
+`ModelExecutor` stands where `labcode.simulation.engine.PaperClock` stands otherwise. It carries every plan out
 on the real model, so that tokens are really generated, and says how long the plan took: by the clock on the
 wall, or by the cost model of a paper GPU. With the latter the schedule is the simulated one, decision for
 decision, and what comes out of it can be held against each request generated alone.
@@ -14,14 +14,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from labcode.checks import integer, one_of
-from labcode.costs import CostModel
+from labcode.cost.roofline import CostModel
 from labcode.model.cache import KVCache
 from labcode.model.counters import Counter
 from labcode.model.forward import Chunk, forward_ragged
 from labcode.model.weights import Llama
-from labcode.run import Run
-from labcode.serving.engine import PaperClock, Plan
-from labcode.serving.leap import SAME_INSTANT
+from labcode.results.run import Run
+from labcode.simulation.engine import PaperClock, Plan
+from labcode.simulation.leap import SAME_INSTANT
 from labcode.workload import Workload
 
 
@@ -57,9 +57,7 @@ class ModelExecutor:
         If `clock` is neither; and by `execute` if a plan and the prompts do not fit together.
     """
 
-    def __init__(
-        self, model: Llama, prompts: Sequence[Sequence[int]], clock: CostModel | str = "measured"
-    ) -> None:
+    def __init__(self, model: Llama, prompts: Sequence[Sequence[int]], clock: CostModel | str = "measured") -> None:
         self.model = model
         self.prompts = [list(prompt) for prompt in prompts]
         if isinstance(clock, str):
@@ -97,9 +95,7 @@ class ModelExecutor:
     def _step(self, plan: Plan) -> None:
         """Make one forward pass over everybody in the plan, and keep the tokens that come out."""
         batch: list[Chunk] = []
-        receivers: list[
-            int | None
-        ] = []  # who gets the token; nobody for a chunk that does not end its prompt
+        receivers: list[int | None] = []  # who gets the token; nobody for a chunk that does not end its prompt
         for sequence, work in plan.prefill:
             request = sequence.request
             if work.past == 0:  # a new request, or one that was preempted and starts again
@@ -128,9 +124,7 @@ class ModelExecutor:
         """Return the cache of a request, which the plan believes to hold `past` positions."""
         cache = self._caches[number]
         if cache.length != past:
-            raise ValueError(
-                f"request {number}: the plan counts on {past} cached positions, {cache.length} are there"
-            )
+            raise ValueError(f"request {number}: the plan counts on {past} cached positions, {cache.length} are there")
         return cache
 
 
@@ -170,23 +164,14 @@ def replay(run: Run, model: Llama, prompts: Sequence[Sequence[int]]) -> list[lis
     made = 0
     for k in range(len(s["start"])):
         joining = [i for i, at, _, _ in spans if at == s["end"][k]] if s["n_prefill"][k] else []
-        if (
-            len(joining) != s["n_prefill"][k]
-            or sum(len(prompts[i]) for i in joining) > s["prefill_tokens"][k]
-        ):
+        if len(joining) != s["n_prefill"][k] or sum(len(prompts[i]) for i in joining) > s["prefill_tokens"][k]:
             raise ValueError("run: prompts were prefilled in chunks; give the engine a ModelExecutor instead")
         for _ in range(s["steps"][k]):
-            decoding = (
-                [i for i, _, first, count in spans if first <= made < first + count]
-                if s["n_decode"][k]
-                else []
-            )
+            decoding = [i for i, _, first, count in spans if first <= made < first + count] if s["n_decode"][k] else []
             caches.update({i: KVCache(model) for i in joining})
             batch = [Chunk(prompts[i], caches[i]) for i in joining]
             batch += [Chunk(outputs[i][-1:], caches[i]) for i in decoding]
-            for i, token in zip(
-                [*joining, *decoding], forward_ragged(model, batch).argmax(axis=1), strict=True
-            ):
+            for i, token in zip([*joining, *decoding], forward_ragged(model, batch).argmax(axis=1), strict=True):
                 outputs[i].append(int(token))
             made += bool(s["n_decode"][k])
     return outputs

@@ -38,9 +38,7 @@ class Chunk:
     cache: KVCache
 
 
-def forward_one(
-    model: Llama, tokens: Sequence[int] | Ints, cache: KVCache, count: Counter | None = None
-) -> Array:
+def forward_one(model: Llama, tokens: Sequence[int] | Ints, cache: KVCache, count: Counter | None = None) -> Array:
     """Process the new `tokens` of one request and return the logits of the last one, [V].
 
     Parameters
@@ -152,9 +150,7 @@ def forward_padded(model: Llama, batch: Iterable[Chunk], count: Counter | None =
         row[: len(ids)] = ids
     # A padded query sees what the last real one sees, so that its softmax is over something; its result is
     # lost.
-    seen = past[:, None] + np.minimum(
-        np.arange(P), lengths[:, None] - 1
-    )  # [B, P]: the last key that a query sees
+    seen = past[:, None] + np.minimum(np.arange(P), lengths[:, None] - 1)  # [B, P]: the last key that a query sees
     hidden_keys = np.arange(C) > seen[..., None]  # [B, P, C]
 
     x = embed(model.embedding, tokens, count)  # [B, P, H]
@@ -164,9 +160,7 @@ def forward_padded(model: Llama, batch: Iterable[Chunk], count: Counter | None =
         keys, values = (np.zeros((B, config.kv_heads, C, config.head_dim), dtype=x.dtype) for _ in range(2))
         for b, chunk in enumerate(batch):
             q = lengths[b]
-            keys[b, :, : past[b] + q], values[b, :, : past[b] + q] = chunk.cache.append(
-                n, key[b, :q], value[b, :q]
-            )
+            keys[b, :, : past[b] + q], values[b, :, : past[b] + q] = chunk.cache.append(n, key[b, :q], value[b, :q])
         x = x + linear(_padded_attention(query, keys, values, hidden_keys, count), layer.output, count)
         x = x + swiglu(rms_norm(x, layer.norm_mlp, eps, count), layer, count)
 
@@ -226,9 +220,7 @@ def _checked(model: Llama, batch: Sequence[Chunk]) -> list[Ints]:
             raise ValueError(f"{here}.tokens is empty: a sequence brings at least one new token")
         if tokens.min() < 0 or tokens.max() >= config.vocab:
             bad = tokens[(tokens < 0) | (tokens >= config.vocab)][0]
-            raise ValueError(
-                f"{here}.tokens: token {bad}: must be at least 0 and below vocab = {config.vocab}"
-            )
+            raise ValueError(f"{here}.tokens: token {bad}: must be at least 0 and below vocab = {config.vocab}")
         if chunk.cache.length + len(tokens) > config.max_context:
             raise ValueError(
                 f"{here}: {chunk.cache.length} cached + {len(tokens)} new tokens: "

@@ -106,9 +106,7 @@ def generate_continuously(
     """
     limits = _limits(model, prompts, max_new)
     max_bs = integer("max_bs", max_bs)
-    arrivals = (
-        [0] * len(prompts) if arrivals is None else [integer("arrivals", a, at_least=0) for a in arrivals]
-    )
+    arrivals = [0] * len(prompts) if arrivals is None else [integer("arrivals", a, at_least=0) for a in arrivals]
     if len(arrivals) != len(prompts) or any(b < a for a, b in itertools.pairwise(arrivals)):
         raise ValueError(f"arrivals = {arrivals!r}: one for each of {len(prompts)} prompts, not descending")
 
@@ -148,9 +146,7 @@ def _limits(model: Llama, prompts: Sequence[Sequence[int]], max_new: int | Seque
     for i, (prompt, limit) in enumerate(zip(prompts, each, strict=True)):
         integer(f"max_new[{i}]", limit)
         if not len(prompt) or any(not 0 <= token < config.vocab for token in prompt):
-            raise ValueError(
-                f"prompts[{i}]: at least one token, each at least 0 and below vocab = {config.vocab}"
-            )
+            raise ValueError(f"prompts[{i}]: at least one token, each at least 0 and below vocab = {config.vocab}")
         # The last token is returned without being fed back, so it needs no position.
         if len(prompt) + limit - 1 > config.max_context:
             raise ValueError(

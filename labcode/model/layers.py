@@ -59,9 +59,7 @@ def rotate(x: Array, cos: Array, sin: Array) -> Array:
     return np.concatenate([first * cos - second * sin, second * cos + first * sin], axis=-1)
 
 
-def project(
-    x: Array, layer: Layer, positions: Ints, config: Config, count: Counter
-) -> tuple[Array, Array, Array]:
+def project(x: Array, layer: Layer, positions: Ints, config: Config, count: Counter) -> tuple[Array, Array, Array]:
     """Return rotated queries and keys, and values: x [..., H] -> [..., A, D], [..., K, D], [..., K, D]."""
     lead, dim = x.shape[:-1], config.head_dim
     cos, sin = (table[positions][..., None, :] for table in rotary_table(config))

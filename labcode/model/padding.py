@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from labcode.hardware import GPUSpec, ModelSpec, SeqWork, StepCost, as_gpu, as_model
+from labcode.cost.hardware import GPUSpec, ModelSpec, SeqWork, StepCost, as_gpu, as_model
 
 
 @dataclass(frozen=True)
@@ -92,6 +92,4 @@ def padded_cost(model: ModelSpec | str, gpu: GPUSpec | str, works: Iterable[SeqW
     weight_bytes = model.dtype_bytes * (model.params + model.hidden * box.tokens)
     kv_bytes = model.kv_bytes_per_token * box.positions
     memory, compute = (weight_bytes + kv_bytes) / gpu.achieved_bandwidth, flops / gpu.achieved_flops
-    return StepCost(
-        max(memory, compute), flops, weight_bytes, kv_bytes, "compute" if compute > memory else "memory"
-    )
+    return StepCost(max(memory, compute), flops, weight_bytes, kv_bytes, "compute" if compute > memory else "memory")

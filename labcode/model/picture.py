@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle as Box
 
-from labcode.hardware import SeqWork
+from labcode.cost.hardware import SeqWork
 from labcode.model.padding import Rectangle
 
 

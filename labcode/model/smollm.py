@@ -105,9 +105,7 @@ def load() -> SmolLM:
         norm_eps=field("llama.attention.layer_norm_rms_epsilon"),
     )
     vocabulary, kinds = field("tokenizer.ggml.tokens"), field("tokenizer.ggml.token_type")
-    special = [
-        token for token, kind in zip(vocabulary, kinds, strict=True) if kind == 3
-    ]  # 3: a control token
+    special = [token for token, kind in zip(vocabulary, kinds, strict=True) if kind == 3]  # 3: a control token
     tokenizer = Tokenizer(vocabulary, field("tokenizer.ggml.merges"), special)
     return SmolLM(_weights(reader, config), tokenizer, field("tokenizer.ggml.eos_token_id"))
 

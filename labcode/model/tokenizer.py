@@ -51,9 +51,7 @@ class Tokenizer:
         self.id = {token: i for i, token in enumerate(self.vocabulary)}
         self.special = {token: self.id[token] for token in special}
         self._rank = {tuple(merge.split(" ")): i for i, merge in enumerate(merges)}
-        self._specials = (
-            re.compile("(" + "|".join(map(re.escape, self.special)) + ")") if self.special else None
-        )
+        self._specials = re.compile("(" + "|".join(map(re.escape, self.special)) + ")") if self.special else None
         self._word = lru_cache(maxsize=10_000)(self._encode_word)
 
     def encode(self, text: str) -> list[int]:
@@ -88,9 +86,7 @@ class Tokenizer:
 
 def _words(text: str) -> Iterable[str]:
     """Yield the pieces that are encoded apart: every digit alone, and GPT-2's words between them."""
-    for digit, run in itertools.groupby(
-        text, key=lambda character: unicodedata.category(character)[0] == "N"
-    ):
+    for digit, run in itertools.groupby(text, key=lambda character: unicodedata.category(character)[0] == "N"):
         if digit:
             yield from run
         else:

@@ -46,9 +46,7 @@ class Llama:
 
     def __post_init__(self) -> None:
         if len(self.layers) != self.config.layers:
-            raise ValueError(
-                f"layers: {len(self.layers)} given, config {self.config.name!r} has {self.config.layers}"
-            )
+            raise ValueError(f"layers: {len(self.layers)} given, config {self.config.name!r} has {self.config.layers}")
         wanted = layer_shapes(self.config)
         for n, layer in enumerate(self.layers):
             for name, shape in wanted.items():
@@ -114,12 +112,9 @@ def random_model(config: Config, seed: int = 0) -> Llama:
             return (1 + 0.1 * rng.standard_normal(shape)).astype(dtype)
         return (rng.standard_normal(shape) / np.sqrt(shape[0])).astype(dtype)
 
-    embedding = (0.5 * rng.standard_normal((config.vocab, config.hidden)) / np.sqrt(config.hidden)).astype(
-        dtype
-    )
+    embedding = (0.5 * rng.standard_normal((config.vocab, config.hidden)) / np.sqrt(config.hidden)).astype(dtype)
     layers = tuple(
-        Layer(**{name: draw(shape) for name, shape in layer_shapes(config).items()})
-        for _ in range(config.layers)
+        Layer(**{name: draw(shape) for name, shape in layer_shapes(config).items()}) for _ in range(config.layers)
     )
     return Llama(config, embedding, layers, draw((config.hidden,)))
 

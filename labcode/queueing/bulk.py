@@ -76,9 +76,7 @@ def batch_queue(arrival_rate: float, fixed: float, per_input: float, max_batch: 
             break
         states *= 2
         if states > 2048:
-            raise ValueError(
-                f"arrival_rate = {arrival_rate!r}: too close to the capacity {capacity:.6g}/s to solve"
-            )
+            raise ValueError(f"arrival_rate = {arrival_rate!r}: too close to the capacity {capacity:.6g}/s to solve")
 
     service = time_of[batch]
     idle = np.where(np.arange(states) == 0, 1 / arrival_rate, 0.0)

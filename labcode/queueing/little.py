@@ -67,9 +67,7 @@ class LittleArea:
 def _intervals(arrivals: ArrayLike, departures: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     a, c = np.asarray(arrivals, dtype=float), np.asarray(departures, dtype=float)
     if a.ndim != 1 or a.shape != c.shape:
-        raise ValueError(
-            f"arrivals {a.shape} and departures {c.shape}: two flat lists of one length are needed"
-        )
+        raise ValueError(f"arrivals {a.shape} and departures {c.shape}: two flat lists of one length are needed")
     if not np.all(np.isfinite(a)):
         raise ValueError(f"arrivals[{int(np.flatnonzero(~np.isfinite(a))[0])}]: a finite time is needed")
     backwards = np.flatnonzero(c < a)
@@ -79,9 +77,7 @@ def _intervals(arrivals: ArrayLike, departures: ArrayLike) -> tuple[np.ndarray, 
     return a, c
 
 
-def little(
-    arrivals: ArrayLike, departures: ArrayLike, window: tuple[float, float] | None = None
-) -> LittleArea:
+def little(arrivals: ArrayLike, departures: ArrayLike, window: tuple[float, float] | None = None) -> LittleArea:
     """Measure Little's quantities of the intervals [arrival, departure) on a window.
 
     For every finite window, without any assumption,

@@ -16,9 +16,7 @@ from labcode.checks import integer
 def _path(arrivals: ArrayLike, services: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     a, s = np.asarray(arrivals, dtype=float), np.asarray(services, dtype=float)
     if a.ndim != 1 or a.shape != s.shape:
-        raise ValueError(
-            f"arrivals {a.shape} and services {s.shape}: two flat lists of one length are needed"
-        )
+        raise ValueError(f"arrivals {a.shape} and services {s.shape}: two flat lists of one length are needed")
     if not (np.all(np.isfinite(a)) and np.all(np.isfinite(s))) or np.any(s < 0):
         raise ValueError("arrivals and services: finite times are needed, services at least 0")
     if np.any(np.diff(a) < 0):

@@ -46,9 +46,7 @@ def invert(transform: Transform, t: float, terms: int = 30) -> float:
     return float(weights @ partial[terms:])
 
 
-def mg1_tail(
-    arrival_rate: float, service: Transform, service_mean: float, t: float, sojourn: bool = True
-) -> float:
+def mg1_tail(arrival_rate: float, service: Transform, service_mean: float, t: float, sojourn: bool = True) -> float:
     """P(sojourn > t) of M/G/1, or P(wait > t) with ``sojourn=False``.
 
     Assumptions as :class:`labcode.queueing.MG1`.  The wait has the transform

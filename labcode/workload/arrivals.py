@@ -78,9 +78,7 @@ def on_off(n: int, share: float, burst: float, rng: np.random.Generator) -> Floa
         Mean number of requests in an on period, above 0.
     """
     share, burst = fraction("share", share), positive("burst", burst)
-    busy = np.cumsum(
-        rng.exponential(share, n)
-    )  # arrival times on a clock that runs only while the source is on
+    busy = np.cumsum(rng.exponential(share, n))  # arrival times on a clock that runs only while the source is on
     if share == 1:
         return busy
     starts_off = rng.random() >= share

@@ -165,9 +165,7 @@ class Workload:
         unit = self.unit_arrival
         if unit is None:
             if not np.isfinite(self.rate):
-                raise ValueError(
-                    f"rate = {rate!r}: cannot rescale {self.name!r}, whose own rate is {self.rate}"
-                )
+                raise ValueError(f"rate = {rate!r}: cannot rescale {self.name!r}, whose own rate is {self.rate}")
             unit = self.arrival * self.rate
         arrival = stretched(unit, rate)
         deadline = None if self.deadline is None else arrival + (self.deadline - self.arrival)
@@ -187,9 +185,7 @@ class Workload:
     def __iter__(self) -> Iterator[Request]:
         for i in range(len(self)):
             cap = None if self.max_tokens is None else int(self.max_tokens[i])
-            deadline = (
-                None if self.deadline is None or np.isnan(self.deadline[i]) else float(self.deadline[i])
-            )
+            deadline = None if self.deadline is None or np.isnan(self.deadline[i]) else float(self.deadline[i])
             yield Request(
                 i,
                 float(self.arrival[i]),
@@ -203,8 +199,7 @@ class Workload:
     def to_frame(self) -> pd.DataFrame:
         """Return a table, a row a request: arrival (s), prompt, output (tokens), and what else is set."""
         columns = {
-            key: getattr(self, key)
-            for key in ("arrival", "prompt", "output", "max_tokens", "tenant", "deadline")
+            key: getattr(self, key) for key in ("arrival", "prompt", "output", "max_tokens", "tenant", "deadline")
         }
         frame = pd.DataFrame({key: column for key, column in columns.items() if column is not None})
         return frame.rename_axis("id")
@@ -245,8 +240,6 @@ def token_column(name: str, values: ArrayLike) -> IntArray:
         refuse_rows(name, given, given < 1, "must be at least 1")
         return given.astype(np.int64)
     column = float_column(name, values)
-    refuse_rows(
-        name, column, ~(np.isfinite(column) & (column == np.floor(column))), "a whole number is needed"
-    )
+    refuse_rows(name, column, ~(np.isfinite(column) & (column == np.floor(column))), "a whole number is needed")
     refuse_rows(name, column, (column < 1) | (column > 2**53), "must be at least 1 (and at most 2^53)")
     return column.astype(np.int64)

@@ -44,9 +44,7 @@ def streams(seed: int) -> tuple[np.random.Generator, np.random.Generator]:
     return np.random.default_rng(lengths), np.random.default_rng(arrivals)
 
 
-def lognormal_tokens(
-    n: int, mean: float, sigma: float, rng: np.random.Generator, longest: int = LONGEST
-) -> IntArray:
+def lognormal_tokens(n: int, mean: float, sigma: float, rng: np.random.Generator, longest: int = LONGEST) -> IntArray:
     """Return `n` log-normal lengths, rounded and clipped to [1, longest].
 
     Parameters
@@ -60,9 +58,7 @@ def lognormal_tokens(
     return np.clip(np.rint(rng.lognormal(mu, sigma, n)), 1, longest).astype(np.int64)
 
 
-def quantile_tokens(
-    n: int, probabilities: ArrayLike, tokens: ArrayLike, rng: np.random.Generator
-) -> IntArray:
+def quantile_tokens(n: int, probabilities: ArrayLike, tokens: ArrayLike, rng: np.random.Generator) -> IntArray:
     """Return `n` lengths drawn by inverting a distribution function known only at a few quantiles.
 
     Between two quantiles ln(tokens) is linear in the probability. That is an interpolation and not the
@@ -76,9 +72,7 @@ def quantile_tokens(
 def assemble(name: str, rate: float, unit: FloatArray, prompt: ArrayLike, output: ArrayLike) -> Workload:
     """Return the workload of unit-rate arrivals at `rate` requests/s."""
     arrival = stretched(unit, rate)
-    return Workload(
-        arrival, np.asarray(prompt), np.asarray(output), name=name, nominal_rate=rate, unit_arrival=unit
-    )
+    return Workload(arrival, np.asarray(prompt), np.asarray(output), name=name, nominal_rate=rate, unit_arrival=unit)
 
 
 def chat(n: int = 600, rate: float = 1.0, seed: int = 0, *, arrivals: str = "poisson") -> Workload:
@@ -159,9 +153,7 @@ def fixed(
     return assemble("fixed", rate, unit, np.full(n, prompt), np.full(n, output))
 
 
-def azure_conv(
-    n: int = 600, rate: float = AZURE_CONV_RATE, seed: int = 0, *, arrivals: str = "poisson"
-) -> Workload:
+def azure_conv(n: int = 600, rate: float = AZURE_CONV_RATE, seed: int = 0, *, arrivals: str = "poisson") -> Workload:
     """Return a model of Azure's conversation trace of 2023: its quantiles, log-linear in between.
 
     Prompt and output are drawn independently, which the trace does not promise; use `from_file` on the trace
@@ -225,9 +217,5 @@ def from_arrays(
 
     prompts, outputs = column(prompt), column(output)
     if prompts is None or outputs is None:
-        raise ValueError(
-            f"{'prompt' if prompts is None else 'output'} = None: one length a request is needed"
-        )
-    return Workload(
-        np.asarray(arrival), prompts, outputs, column(max_tokens), column(tenant), column(deadline), name
-    )
+        raise ValueError(f"{'prompt' if prompts is None else 'output'} = None: one length a request is needed")
+    return Workload(np.asarray(arrival), prompts, outputs, column(max_tokens), column(tenant), column(deadline), name)

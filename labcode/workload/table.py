@@ -48,9 +48,7 @@ class Table:
         """Raise a `ValueError` that lists the columns of `names` that are not there."""
         missing = [name for name in names if name not in self.columns]
         if missing:
-            raise ValueError(
-                f"{self.name}: column {', '.join(missing)} missing; there are {', '.join(self.columns)}"
-            )
+            raise ValueError(f"{self.name}: column {', '.join(missing)} missing; there are {', '.join(self.columns)}")
 
     def refuse(self, column: str, bad: NDArray[np.bool_], allowed: str) -> None:
         """Raise a `ValueError` that names the first row marked in `bad`, if there is one."""
@@ -82,9 +80,7 @@ class Table:
     def times(self, column: str, scale: float = 1.0, blank: float | None = None) -> FloatArray:
         """Return a column of times in seconds, each finite and at least 0 (or `blank` where empty)."""
         values = self.numbers(column, blank) * scale
-        missing = np.array(
-            [blank is not None and is_blank(cell) for cell in self.columns[column]], dtype=bool
-        )
+        missing = np.array([blank is not None and is_blank(cell) for cell in self.columns[column]], dtype=bool)
         self.refuse(column, ~np.isfinite(values) & ~missing, "a finite time is needed")
         self.refuse(column, values < 0, "must not be negative")
         return values
@@ -167,9 +163,7 @@ def csv_table(name: str, text: str) -> Table:
                 if twice:
                     raise ValueError(f"{name}: column {', '.join(twice)} appears twice in the header")
             elif len(row) != len(header):
-                raise ValueError(
-                    f"{name}, line {reader.line_num}: {len(row)} fields, the header has {len(header)}"
-                )
+                raise ValueError(f"{name}, line {reader.line_num}: {len(row)} fields, the header has {len(header)}")
             else:
                 rows.append(row)
                 lines.append(reader.line_num)

@@ -23,7 +23,7 @@ FAVOURITE = "09-knobs"
 def chapter_with_a_lab() -> str:
     """Return the chapter to open: the one on knobs, or the last that has a lab."""
     chapters = sorted((ROOT / "book").glob("*.ipynb"))
-    with_lab = [path.stem for path in chapters if "labcode.labs import show" in path.read_text(encoding="utf-8")]
+    with_lab = [path.stem for path in chapters if "labcode.course.labs import show" in path.read_text(encoding="utf-8")]
     if not with_lab:
         pytest.skip("no chapter has a lab yet")
     return FAVOURITE if FAVOURITE in with_lab else with_lab[-1]

@@ -13,7 +13,7 @@ from tests.book.visits import Visit
 from tools.pages import toc_files
 
 ROOT = Path(__file__).resolve().parents[2]
-LARGEST_DATA = 200_000    # bytes, compressed
+LARGEST_DATA = 200_000  # bytes, compressed
 SHOW = re.compile(r'show\(\\?"([a-z0-9-]+)\\?"\)')
 
 

@@ -13,7 +13,7 @@ from tools.pages import Page, problems, toc_files
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = toc_files(ROOT)
-LARGEST_PAGE = 300_000    # bytes of HTML
+LARGEST_PAGE = 300_000  # bytes of HTML
 
 
 @pytest.mark.slow

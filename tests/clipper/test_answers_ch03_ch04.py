@@ -2,7 +2,7 @@
 
 import pytest
 
-from labcode.exercises import check, exercises
+from labcode.course.exercises import check, exercises
 
 STATED = {
     "31.6a": 4,

@@ -17,7 +17,7 @@ from labcode.clipper import (
     simulate_controller,
     timed,
 )
-from labcode.clipper.evidence import SLO, controllers, strategy_run
+from labcode.course.evidence.clipper import SLO, controllers, strategy_run
 
 
 def test_aimd_step_by_step_without_noise():

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from labcode.clipper import LatencyProfile, simulate_delayed, unbatched_rate
-from labcode.clipper.evidence import HIGH_FIXED, LOW_FIXED, delayed_batching, delayed_run
+from labcode.course.evidence.clipper import HIGH_FIXED, LOW_FIXED, delayed_batching, delayed_run
 from labcode.queueing import fcfs
 
 

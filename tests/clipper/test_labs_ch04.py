@@ -1,6 +1,6 @@
 """The labs of chapter 4 and what they must show."""
 
-from labcode.labs import find
+from labcode.course.labs import find
 
 
 def test_profile_lab():

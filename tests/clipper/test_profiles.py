@@ -19,8 +19,8 @@ from labcode.clipper import (
     linear_model,
     measure_profile,
 )
-from labcode.clipper.evidence import decode_limits, exercise_2, toy_profiles
-from labcode.hardware import SeqWork, step_cost
+from labcode.cost.hardware import SeqWork, step_cost
+from labcode.course.evidence.clipper import decode_limits, exercise_2, toy_profiles
 
 
 def test_exercise_2():

@@ -12,18 +12,12 @@ MODEL = random_model(TINY, seed=0)
 @given(st.lists(st.integers(1, 60), min_size=1, max_size=10), st.integers(1, 64))
 def test_appending_keeps_everything_in_order(sizes, room):
     cache = KVCache(MODEL, room=room)
-    all_keys = (
-        np.random.default_rng(0)
-        .standard_normal((sum(sizes), TINY.kv_heads, TINY.head_dim))
-        .astype(np.float32)
-    )
+    all_keys = np.random.default_rng(0).standard_normal((sum(sizes), TINY.kv_heads, TINY.head_dim)).astype(np.float32)
     start = 0
     for size in sizes:
         cache.reserve(size)
         for n in range(TINY.layers):
-            keys, values = cache.append(
-                n, all_keys[start : start + size] + n, -all_keys[start : start + size]
-            )
+            keys, values = cache.append(n, all_keys[start : start + size] + n, -all_keys[start : start + size])
         cache.advance(size)
         start += size
         assert cache.length == start <= cache.room <= TINY.max_context

@@ -2,7 +2,8 @@
 
 import pytest
 
-from labcode.model import TINY, evidence, random_model
+from labcode.course.evidence import model as evidence
+from labcode.model import TINY, random_model
 
 
 def test_L01_weights_are_read_nearly_five_times_less_often():

@@ -7,12 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labcode import costs, simulate, workload
-from labcode.hardware import gpu
+from labcode import simulate, workload
+from labcode.cost import roofline as costs
+from labcode.cost.hardware import gpu
 from labcode.model import TINY, generate, random_model
 from labcode.model.executor import ModelExecutor, random_prompts, replay
-from labcode.serving.bucketed import BucketRules
-from labcode.serving.static import StaticRules
+from labcode.simulation.bucketed import BucketRules
+from labcode.simulation.static import StaticRules
 
 # float64: rounding must not decide between two tokens whose scores are close.
 MODEL = random_model(replace(TINY, dtype="float64"), seed=0)

@@ -5,7 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from labcode import costs, simulate, workload
+from labcode import simulate, workload
+from labcode.cost import roofline as costs
 from labcode.model import TINY, generate, random_model
 from labcode.model.executor import ModelExecutor, random_prompts
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labcode.hardware import SeqWork, step_cost
+from labcode.cost.hardware import SeqWork, step_cost
 from labcode.model import (
     SMALL,
     TINY,

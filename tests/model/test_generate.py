@@ -24,12 +24,8 @@ def test_together_equals_alone(requests, max_bs, seed):
     prompts = [rng.integers(0, TINY.vocab, n).tolist() for n, _, _ in requests]
     outputs = [output for _, output, _ in requests]
     seen = []
-    together = generate_continuously(
-        MODEL, prompts, outputs, max_bs, [a for _, _, a in requests], watch=seen.append
-    )
-    assert together == [
-        generate(MODEL, prompt, output) for prompt, output in zip(prompts, outputs, strict=True)
-    ]
+    together = generate_continuously(MODEL, prompts, outputs, max_bs, [a for _, _, a in requests], watch=seen.append)
+    assert together == [generate(MODEL, prompt, output) for prompt, output in zip(prompts, outputs, strict=True)]
     assert all(len(step.prefill) + len(step.decode) <= max_bs for step in seen)
     for i, (_, output, arrival) in enumerate(requests):
         mine = [step for step in seen if i in step.tokens]
@@ -42,9 +38,7 @@ def test_the_lectures_six_requests_take_ten_iterations():
     prompts = [rng.integers(0, TINY.vocab, n).tolist() for n in (5, 9, 3, 12, 7, 4)]
     outputs, arrivals, seen = [6, 3, 9, 2, 5, 3], [0, 0, 1, 2, 3, 6], []
     together = generate_continuously(FLOAT32, prompts, outputs, 3, arrivals, watch=seen.append)
-    assert together == [
-        generate(FLOAT32, prompt, output) for prompt, output in zip(prompts, outputs, strict=True)
-    ]
+    assert together == [generate(FLOAT32, prompt, output) for prompt, output in zip(prompts, outputs, strict=True)]
     rows = [
         "".join(
             "P" if i in s.prefill else "D" if i in s.decode else "." if i in s.waiting else " " for s in seen

@@ -17,9 +17,7 @@ RNG = np.random.default_rng(7)
 def test_rms_norm_by_hand():
     x, weight = np.array([[3.0, 4.0]]), np.array([2.0, 0.5])
     root = math.sqrt((9 + 16) / 2 + 1e-5)
-    np.testing.assert_allclose(
-        rms_norm(x, weight, 1e-5, Counter()), [[3 / root * 2, 4 / root * 0.5]], rtol=1e-12
-    )
+    np.testing.assert_allclose(rms_norm(x, weight, 1e-5, Counter()), [[3 / root * 2, 4 / root * 0.5]], rtol=1e-12)
 
 
 def test_position_zero_is_not_turned_and_lengths_stay():
@@ -49,9 +47,7 @@ def test_scores_depend_on_the_distance_only(query_at, key_at, shift):
     rng = np.random.default_rng(0)
     q, k = rng.standard_normal((2, 8))
     near = rotate(q, cos[query_at], sin[query_at]) @ rotate(k, cos[key_at], sin[key_at])
-    far = rotate(q, cos[query_at + shift], sin[query_at + shift]) @ rotate(
-        k, cos[key_at + shift], sin[key_at + shift]
-    )
+    far = rotate(q, cos[query_at + shift], sin[query_at + shift]) @ rotate(k, cos[key_at + shift], sin[key_at + shift])
     assert near == pytest.approx(far, abs=1e-9)
 
 

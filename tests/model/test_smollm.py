@@ -40,7 +40,7 @@ def test_answers_together_are_those_alone_word_for_word():
 @needs_it
 @pytest.mark.slow
 def test_counters_on_the_real_model():
-    from labcode.hardware import SeqWork, step_cost
+    from labcode.cost.hardware import SeqWork, step_cost
 
     lm, count = smollm.load(), Counter()
     forward_one(lm.model, lm.chat("Hello"), KVCache(lm.model), count)

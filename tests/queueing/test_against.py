@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 
 from labcode import workload
-from labcode.front import simulate
-from labcode.labs import find
-from labcode.queueing.against import (
+from labcode.course.evidence.queueing_compare import (
     alone_time,
     measured,
     offline_rate,
@@ -16,6 +14,8 @@ from labcode.queueing.against import (
     served_by_curve,
     service_curve,
 )
+from labcode.course.labs import find
+from labcode.simulate import simulate
 
 
 @pytest.fixture(scope="module")

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from labcode.course.evidence.queueing import two_stages
 from labcode.queueing import independent_exponential_sum_quantile, stage_level, union_bound, worst_case_pair
 from labcode.queueing.bounds import quantile
-from labcode.queueing.evidence import two_stages
 
 
 def test_exercise_31_8():

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from labcode.course.evidence.queueing import mm1_tails
 from labcode.queueing import (
     MD1,
     MG1,
@@ -21,7 +22,6 @@ from labcode.queueing import (
     exponential,
     mg1_tail,
 )
-from labcode.queueing.evidence import mm1_tails
 
 loads = st.floats(0.02, 0.98)
 

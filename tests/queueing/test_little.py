@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from labcode.course.evidence.queueing import little_by_hand, little_in_words
 from labcode.queueing import little, staircase
-from labcode.queueing.evidence import little_by_hand, little_in_words
 
 intervals = st.lists(st.tuples(st.floats(0, 50), st.floats(0, 30), st.booleans()), min_size=1, max_size=25)
 windows = st.tuples(st.floats(-5, 60), st.floats(0.01, 40)).map(lambda w: (w[0], w[0] + w[1]))

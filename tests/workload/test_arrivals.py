@@ -67,9 +67,7 @@ def test_deterministic_is_one_a_second_from_zero():
 def test_defaults_are_those_that_the_documentation_states():
     rng = np.random.default_rng
     np.testing.assert_array_equal(unit_arrivals("gamma", 50, rng(0)), unit_arrivals("gamma:0.5", 50, rng(0)))
-    np.testing.assert_array_equal(
-        unit_arrivals("on_off", 50, rng(0)), unit_arrivals("on_off:0.2:50", 50, rng(0))
-    )
+    np.testing.assert_array_equal(unit_arrivals("on_off", 50, rng(0)), unit_arrivals("on_off:0.2:50", 50, rng(0)))
 
 
 @pytest.mark.parametrize(

@@ -43,9 +43,7 @@ def test_a_damaged_file_is_fetched_again(source, tmp_path):
 
 def test_a_wrong_digest_leaves_nothing_behind(source, tmp_path):
     with pytest.raises(ValueError, match="sha256"):
-        download(
-            "azure_conv", tmp_path / "folder", source=source, opener=lambda address: io.BytesIO(b"other")
-        )
+        download("azure_conv", tmp_path / "folder", source=source, opener=lambda address: io.BytesIO(b"other"))
     assert list((tmp_path / "folder").iterdir()) == []
 
 

@@ -16,9 +16,7 @@ arrivals = st.lists(st.floats(0, 1e6), min_size=2, max_size=30).map(sorted)
 
 
 def small(**columns):
-    return workload.from_arrays(
-        **({"arrival": [0.0, 1.0, 4.0], "prompt": [5, 6, 7], "output": [1, 2, 3]} | columns)
-    )
+    return workload.from_arrays(**({"arrival": [0.0, 1.0, 4.0], "prompt": [5, 6, 7], "output": [1, 2, 3]} | columns))
 
 
 def test_requests_carry_every_column():

@@ -1,1 +1,0 @@
-"""Computed answers to the exercises, a module a chapter; see `labcode.exercises`."""

@@ -1,0 +1,1 @@
+"""What a step costs: GPUs and models, rooflines, tables of measured kernels."""

@@ -1,0 +1,1 @@
+"""Computed answers to the exercises, a module a chapter; see `labcode.course.exercises`."""

@@ -1,0 +1,110 @@
+"""Answers to the exercises of chapter 2, computed."""
+
+from __future__ import annotations
+
+from labcode.course.evidence.logs import one_request
+from labcode.course.exercises import exercise
+from labcode.course.labs.ch02_chunks import log_of
+from labcode.course.labs.ch02_denominators import window_summary
+from labcode.results.metrics import mean, weighted_percentile
+
+# Exercise 2.2: nine requests of 11 tokens at 20 ms, one of 101 tokens at 60 ms.
+TPOT = [0.02] * 9 + [0.06]
+GAPS = [10] * 9 + [100]
+
+
+@exercise("31.1a", 1e-3)
+def ttft() -> float:
+    """TTFT of exercise 31.1, s."""
+    return one_request()["ttft"]
+
+
+@exercise("31.1b", 1e-3)
+def tpot() -> float:
+    """TPOT of exercise 31.1, s: 30 gaps."""
+    return one_request()["tpot"]
+
+
+@exercise("31.1c", 1e-3)
+def end_to_end() -> float:
+    """End-to-end time of exercise 31.1, s."""
+    return one_request()["end_to_end"]
+
+
+@exercise("31.1d", 1e-3)
+def waited() -> float:
+    """Wait before first running, exercise 31.1, s."""
+    return one_request()["waited"]
+
+
+@exercise("2.2a", 5e-3)
+def mean_over_requests() -> float:
+    """Mean TPOT, every request counted once, s."""
+    return mean(TPOT)
+
+
+@exercise("2.2b", 5e-3)
+def mean_over_gaps() -> float:
+    """Mean TPOT, every gap counted once, s."""
+    return mean(TPOT, GAPS)
+
+
+@exercise("2.2c", 5e-3)
+def median_gap() -> float:
+    """Median gap, s."""
+    return weighted_percentile(TPOT, GAPS, 50)
+
+
+def stricter_door() -> dict[str, float]:
+    """Return the summary of exercise 2.3's window: 300 refused, 50 failed, none late, 100 s."""
+    return window_summary(refused=300, failed=50, late=0, window=100.0)[0]
+
+
+@exercise("2.3a", 5e-3)
+def strict_goodput() -> float:
+    """Goodput with the stricter door, requests/s."""
+    return stricter_door()["goodput_per_s"]
+
+
+@exercise("2.3b", 5e-3)
+def strict_of_finished() -> float:
+    """Attainment over the finished."""
+    return stricter_door()["slo_of_finished"]
+
+
+@exercise("2.3c", 5e-3)
+def strict_of_submitted() -> float:
+    """Attainment over the submitted."""
+    return stricter_door()["slo_of_submitted"]
+
+
+def pieces() -> tuple[float, float, float, float]:
+    """Return usual and largest interval, the largest over its tokens, and the largest ITL of exercise 2.4, s."""
+    intervals, tokens = log_of(8, 20.0, 0.5).chunk_intervals()
+    itl, _ = log_of(1, 20.0, 0.5).itl()
+    usual = weighted_percentile(intervals, None, 50)
+    return usual, float(intervals.max()), float((intervals / tokens).max()), float(itl.max())
+
+
+@exercise("2.4a", 5e-3)
+def usual_interval() -> float:
+    """Usual interval between messages, s."""
+    return pieces()[0]
+
+
+@exercise("2.4b", 5e-3)
+def largest_interval() -> float:
+    """Largest interval between messages, s."""
+    return pieces()[1]
+
+
+@exercise("2.4c", 5e-3)
+def divided_interval() -> float:
+    """Largest interval divided by its eight tokens, s."""
+    return pieces()[2]
+
+
+@exercise("2.4d", 5e-3)
+def largest_itl() -> float:
+    """Largest inter-token latency, s."""
+    return pieces()[3]

@@ -1,0 +1,98 @@
+"""Answers to the exercises of chapter 4, computed."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from labcode.clipper import AIMD, LatencyProfile, decode_limit, simulate_controller
+from labcode.course.evidence.clipper import exercise_2
+from labcode.course.exercises import exercise
+
+ONE, TWO = LatencyProfile(0.006, 0.0001), LatencyProfile(0.0005, 0.004)  # exercise 4.1
+
+
+@exercise("L2a", 0)
+def largest_batch() -> float:
+    """Largest batch of 3 + 0.5 B ms within 20 ms."""
+    return exercise_2()["max_batch"]
+
+
+@exercise("L2b", 0)
+def slow_largest_batch() -> float:
+    """The same when each input costs double."""
+    return exercise_2()["slow_max_batch"]
+
+
+@exercise("L2c", 0)
+def backs_off_to() -> float:
+    """Batch size that AIMD retreats to after the next late batch."""
+    return exercise_2()["backs_off_to"]
+
+
+@exercise("L2q", 1e-3)
+def throughput() -> float:
+    """A largest batch every 20 ms, inputs/s."""
+    return exercise_2()["qps"]
+
+
+@exercise("4.1a", 1e-3)
+def gain_of_one() -> float:
+    """The most that batching can gain for 6 + 0.1 B ms."""
+    return 1 + ONE.half_batch()
+
+
+@exercise("4.1b", 5e-3)
+def share_of_ceiling() -> float:
+    """Share of the ceiling that model one reaches at 20 ms."""
+    return ONE.throughput(ONE.max_batch(0.020)) * ONE.per_input
+
+
+@exercise("4.1c", 5e-3)
+def gain_of_patience() -> float:
+    """Factor in throughput when the target goes from 20 to 40 ms."""
+    return ONE.throughput(ONE.max_batch(0.040)) / ONE.throughput(ONE.max_batch(0.020))
+
+
+def late_share(limit: int, additive: int) -> float:
+    """Share of late batches in AIMD's cycle without noise, for a model whose limit is `limit`."""
+    flat = LatencyProfile(0.0, 1.0)  # a batch of B takes B seconds, so the target is the limit
+    controller = AIMD(float(limit), additive, start=limit)
+    run = simulate_controller(flat, controller, 3000, rng=np.random.default_rng(0))
+    return run.late_share(limit, 600)
+
+
+@exercise("4.2a", 2e-2)
+def late_at_4() -> float:
+    """Share late at limit 4, +1."""
+    return late_share(4, 1)
+
+
+@exercise("4.2b", 2e-2)
+def late_at_34() -> float:
+    """Share late at limit 34, +1."""
+    return late_share(34, 1)
+
+
+@exercise("4.2c", 5e-2)
+def late_at_600() -> float:
+    """Share late at limit 600, +1."""
+    return late_share(600, 1)
+
+
+@exercise("4.2d", 5e-2)
+def late_at_600_bold() -> float:
+    """Share late at limit 600, +10."""
+    return late_share(600, 10)
+
+
+@exercise("4.3a", 0)
+def at_2048() -> float:
+    """Largest decode batch within 20 ms at context 2,048."""
+    return decode_limit("llama3-8b", "h100", 2048, 0.020)
+
+
+@exercise("4.3b", 0)
+def two_crowds() -> float:
+    """Largest even batch within 20 ms, half at context 512, half at 8,192."""
+    largest = decode_limit("llama3-8b", "h100", (512 + 8192) // 2, 0.020)
+    return largest - largest % 2

@@ -1,0 +1,89 @@
+"""Answers to the exercises of chapter 9, computed."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+
+from labcode.cost.hardware import SeqWork, kv_capacity, step_cost
+from labcode.course.exercises import exercise
+from labcode.experiments.saturation import mean_context
+from labcode.results.metrics import SLO
+from labcode.simulate import simulate
+from labcode.workload import chat, from_arrays
+
+GOAL = SLO(ttft=1.0, tpot=0.050)
+
+
+@cache
+def mean_of(key: str, rate: float, memory: str, order: str = "fcfs") -> float:
+    """Return the mean of a summary's key over ten seeds of 600 chat requests."""
+    runs = [simulate(chat(600, rate, seed), memory=memory, order=order) for seed in range(10)]
+    return float(np.mean([run.summary(GOAL)[key] for run in runs]))
+
+
+@exercise("9.1a", 0.1)
+def reserved_share() -> float:
+    """Share of the pool reserved at 16 req/s with a limit of 4096."""
+    return mean_of("kv_reserved_of_pool", 16.0, "max:4096")
+
+
+@exercise("9.1b", 0.15)
+def tokens_per_second() -> float:
+    """Output tokens/s at 32 req/s with a limit of 4096."""
+    return mean_of("output_tokens_per_s", 32.0, "max:4096")
+
+
+@exercise("9.1c", 0.03)
+def attainment() -> float:
+    """Share within the SLO at 32 req/s with a limit of 4096."""
+    return mean_of("slo_of_submitted", 32.0, "max:4096")
+
+
+@exercise("9.2a", 0)
+def order_difference() -> float:
+    """Difference of mean TTFT, SJF less FCFS, at 40 req/s with 256 seats, s."""
+    return mean_of("ttft_mean_s", 40.0, "oracle", "sjf") - mean_of("ttft_mean_s", 40.0, "oracle")
+
+
+@exercise("9.2b", 0.15)
+def most_running() -> float:
+    """Most sequences that run together at 40 req/s with 256 seats."""
+    return mean_of("most_running", 40.0, "oracle")
+
+
+@exercise("9.3", 0.03)
+def largest_chunk() -> float:
+    """Prompt tokens that fit into a 20 ms step with 200 decodes at 600 tokens of context."""
+    decodes = [SeqWork(1, 600)] * 200
+    low, high = 1, 8192
+    while high - low > 1:
+        middle = (low + high) // 2
+        fits = step_cost("llama3-8b", "h100", [SeqWork(middle), *decodes]).time <= 0.020
+        low, high = (middle, high) if fits else (low, middle)
+    return low
+
+
+@exercise("9.4a", 0.005)
+def written_of_oracle() -> float:
+    """Share written of an oracle's reservation, prompt and output 1000."""
+    return mean_context(from_arrays([0.0], 1000, 1000)) / 2000
+
+
+@exercise("9.4b", 0.01)
+def written_of_max() -> float:
+    """Share written of 8192 reserved, prompt and output 1000."""
+    return mean_context(from_arrays([0.0], 1000, 1000)) / 8192
+
+
+@exercise("9.5a", 0.01)
+def let_through() -> float:
+    """Requests/s through the places of a 4096 reservation at a residence of 3.2 s."""
+    return (kv_capacity("llama3-8b", "h100") // 4096) / 3.2
+
+
+@exercise("9.5b", 0.01)
+def let_through_doubled() -> float:
+    """The same with twice the pool and steps 1.4 times as long."""
+    return (2 * kv_capacity("llama3-8b", "h100") // 4096) / (3.2 * 1.4)

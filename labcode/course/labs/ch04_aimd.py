@@ -1,0 +1,84 @@
+"""Chapter 4: AIMD's increase, decrease and head-room, through a slow phase."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+
+from labcode.clipper.controllers import AIMD
+from labcode.clipper.profiles import MEDIUM
+from labcode.clipper.simulate import ControllerRun, SlowPhase, simulate_controller
+from labcode.labkit.lab import Control, Lab, Result
+from labcode.labkit.panel import Axis, Mark, Panel, Series
+
+SLO, BATCHES, SLOW, BLOCK = 0.020, 800, (300, 500), 20
+
+
+@cache
+def _run(additive: int, backoff: float, target: float, factor: float, seed: int = 0) -> ControllerRun:
+    controller = AIMD(target, additive, backoff)
+    return simulate_controller(MEDIUM, controller, BATCHES, SlowPhase(*SLOW, factor), rng=np.random.default_rng(seed))
+
+
+def _blocks(values: np.ndarray) -> tuple[float, ...]:
+    return tuple(values.reshape(-1, BLOCK).mean(axis=1).tolist())
+
+
+def compute(additive: int, backoff: float, target: float, factor: float) -> Result:
+    """`target` in milliseconds; the SLO stays at 20 ms, so a lower target is head-room."""
+    run, pinned = _run(additive, backoff, target / 1e3, factor), _run(1, 0.9, SLO, factor)
+    x = tuple(start + BLOCK / 2 for start in range(0, BATCHES, BLOCK))
+    steady, slow = (run.late_share(SLO, *part) for part in ((100, 300), SLOW))
+    lost = 1 - run.throughput(100, 300) / pinned.throughput(100, 300)
+    top = MEDIUM.max_batch(SLO)
+    low = int((SLO - MEDIUM.fixed) / (MEDIUM.per_input * factor))
+    span = run.batch.reshape(-1, BLOCK)
+    edges = (Mark("vline", SLOW[0], "slow phase begins"), Mark("vline", SLOW[1], "ends"))
+    axis = Axis("Batch number", limits=(0.0, float(BATCHES)))
+    batch = Panel(
+        "batch",
+        "Batch size",
+        axis,
+        Axis("Batch size", limits=(0.0, 50.0)),
+        (
+            Series("range of 20", "band", x, tuple(span.min(axis=1)), tuple(span.max(axis=1)), role="ours"),
+            Series("mean of 20", "line", x, _blocks(run.batch), role="ours"),
+            Series("pinned: +1, × 0.9, 20 ms", "line", x, _blocks(pinned.batch), role="baseline"),
+        ),
+        marks=(Mark("hline", top, f"limit {top}"), Mark("hline", low, f"slow: {low}"), *edges)
+        if factor > 1
+        else (Mark("hline", top, f"limit {top}"), *edges),
+        text=f"Mean batch {run.batch[100:300].mean():.1f} before the slow phase, {run.batch[350:500].mean():.1f} "
+        "in it.",
+    )
+    late = Panel(
+        "late",
+        "Batches beyond 20 ms",
+        axis,
+        Axis("Share late", limits=(0.0, 1.0)),
+        (
+            Series("this setting", "line", x, _blocks(run.latency > SLO), role="ours"),
+            Series("pinned: +1, × 0.9, 20 ms", "line", x, _blocks(pinned.latency > SLO), role="baseline"),
+        ),
+        marks=edges,
+        text=f"{steady:.0%} of batches are late in steady state, {slow:.0%} in the slow phase.",
+    )
+    change = f"{abs(lost):.1%} {'less' if lost >= 0 else 'more'} throughput than pinned"
+    return Result((batch, late), f"Late: {steady:.0%} steady, {slow:.0%} in the slow phase; {change}.")
+
+
+LAB = Lab(
+    "ch04-aimd",
+    "AIMD through a slow phase",
+    (
+        Control("additive", "Increase", (1, 2, 4, 8), 1, "inputs"),
+        Control("backoff", "Factor after a late batch", (0.5, 0.75, 0.9, 0.97), 0.9, format="{:g}".format),
+        Control("target", "Controller's target (SLO 20 ms)", (16.0, 17.0, 18.0, 19.0, 20.0), 18.0, "ms", "{:g}".format),
+        Control("factor", "Slow phase: cost per input", (1.0, 1.5, 2.0, 3.0), 2.0, "times", "{:g}".format),
+    ),
+    compute,
+    predict="AIMD finds the limit by overstepping it. What share of batches will be late in steady state: none, "
+    "2 %, 20 %? "
+    "And what does a target 2 ms below the SLO cost in throughput?",
+)

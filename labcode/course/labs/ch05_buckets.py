@@ -1,0 +1,112 @@
+"""Lab of chapter 05: how wide the buckets, how long the wait, at which load."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+
+from labcode import simulate, workload
+from labcode.labkit.lab import Control, Lab, Result
+from labcode.labkit.panel import Axis, Mark, Panel, Series
+from labcode.results.metrics import percentile
+from labcode.results.run import Run
+from labcode.simulation.bucketed import BucketRules
+
+COUNT, LONGEST, OUTPUT, MAX_BS = 240, 2048, 32, 16
+WAITS = (0, 100, 400, 1000)  # ms
+SHARES = (0.02, *np.linspace(0.05, 0.95, 37).tolist(), 0.98, 0.99, 1.0)
+
+
+@lru_cache
+def edges(buckets: int) -> tuple[int, ...]:
+    """Return edges of `buckets` buckets with as many chat prompts in each, in tokens."""
+    prompts = workload.chat(n=5000, seed=99).prompt
+    cuts = np.quantile(prompts, np.arange(1, buckets) / buckets)
+    return tuple(int(c) for c in np.unique(np.round(cuts)))
+
+
+@lru_cache(maxsize=256)
+def serve(buckets: int, wait_ms: float, rate: float) -> Run:
+    """Serve chat prompts that all want an answer of `OUTPUT` tokens, so that only prompts differ in
+    length."""
+    chat = workload.chat(n=COUNT, rate=rate, seed=7)
+    load = workload.from_arrays(chat.arrival, np.minimum(chat.prompt, LONGEST), OUTPUT)
+    rules = BucketRules(edges(buckets), wait_ms / 1000, MAX_BS)
+    return simulate(load, engine="bucketed", max_bs=MAX_BS, memory="unlimited", buckets=rules)
+
+
+def waits_for(run: Run) -> np.ndarray:
+    """Return the TTFT of every request in s; quicker than the whole table."""
+    return run.record.first_token - run.load.arrival
+
+
+def occupancy(run: Run) -> tuple[float, float]:
+    """Return the mean batch size and the useful share of the computed prompt tokens."""
+    batch, tokens = run.record.segments["n_prefill"], run.record.segments["prefill_tokens"]
+    return float(batch[batch > 0].mean()), float(run.load.prompt.sum() / tokens.sum())
+
+
+def compute(buckets: int, wait_ms: float, rate: float) -> Result:
+    """Serve the same requests with these buckets, and with one bucket that never waits."""
+    run, pinned = serve(buckets, wait_ms, rate), serve(1, 0, rate)
+    ttft, base = waits_for(run), waits_for(pinned)
+    p50, p99, p50_base = percentile(ttft, 50), percentile(ttft, 99), percentile(base, 50)
+    size, share = occupancy(run)
+    size_base, share_base = occupancy(pinned)
+    marks = (Mark("vline", wait_ms / 1000, f"wait {wait_ms:g} ms"),) if wait_ms else ()
+    curve = Panel(
+        "ttft",
+        "Time to first token",
+        Axis("TTFT", "s", "log"),
+        Axis("Share of requests served by then", limits=(0, 1)),
+        (
+            Series("this setting", "line", tuple(np.quantile(ttft, SHARES)), SHARES),
+            Series("pinned: one bucket, no wait", "line", tuple(np.quantile(base, SHARES)), SHARES, role="baseline"),
+        ),
+        marks=marks,
+        text=f"Median {1000 * p50:.0f} ms, P99 {1000 * p99:.0f} ms; pinned median {1000 * p50_base:.0f} ms.",
+    )
+    names = ("batch size / 16", "useful tokens")
+    fill = Panel(
+        "fill",
+        "How full, and how useful",
+        Axis("Share"),
+        Axis("Share", limits=(0, 1)),
+        (
+            Series("this setting", "bar", names, (size / MAX_BS, share)),
+            Series("pinned: one bucket, no wait", "bar", names, (size_base / MAX_BS, share_base), role="baseline"),
+        ),
+        text=f"Batches hold {size:.1f} prompts on average; {share:.0%} of the computed tokens are useful.",
+    )
+    medians = tuple(percentile(waits_for(serve(buckets, w, rate)), 50) for w in WAITS)
+    sweep = Panel(
+        "waits",
+        "Median TTFT against the longest wait",
+        Axis("Longest wait", "ms"),
+        Axis("Median TTFT", "s", "log"),
+        (Series("this many buckets, this load", "line", WAITS, medians),),
+        marks=(Mark("point", (wait_ms, p50), "this setting"), Mark("hline", p50_base, "pinned")),
+        text=f"A wait of {wait_ms:g} ms gives a median of {1000 * p50:.0f} ms; no wait gives "
+        f"{1000 * medians[0]:.0f} ms.",
+    )
+    return Result(
+        (curve, fill, sweep),
+        f"{rate:g} requests/s, {buckets} bucket{'s' * (buckets > 1)}, wait {wait_ms:g} ms: median "
+        f"TTFT {1000 * p50:.0f} ms, batches of {size:.1f}, {share:.0%} of the tokens useful.",
+    )
+
+
+LAB = Lab(
+    "ch05-buckets",
+    "Buckets: width, wait and load",
+    (
+        Control("rate", "Arrival rate", (0.5, 2, 8, 16, 24, 32), 8, "requests/s"),
+        Control("buckets", "Buckets (equal shares of the prompts)", (1, 2, 4, 8, 16), 4),
+        Control("wait_ms", "Longest wait for company", WAITS, 400, "ms"),
+    ),
+    compute,
+    predict="Buckets save padding. At half a request per second, what do eight buckets with a longest "
+    "wait of one second do to the "
+    "median TTFT: halve it, leave it, or raise it many times?",
+)

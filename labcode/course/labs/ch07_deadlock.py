@@ -1,0 +1,75 @@
+"""Lab of chapter 07: slots handed out one by one, or reserved: who stands still."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from labcode import simulate, workload
+from labcode.labkit.lab import Control, Lab, Result
+from labcode.labkit.panel import Axis, Mark, Panel, Series
+from labcode.results.timeline import DECODE, PREFILL, WAITING, OneStep, timeline
+from labcode.scheduler.memory import PagedMemory, ReservationMemory
+from labcode.simulation.deadlock import STUCK, run_without_preemption
+
+LOAD = workload.from_arrays([0, 0, 0, 1], 4, [9, 9, 9, 6])
+POLICIES = ("no reservation", "reserve all (Orca)", "take a seat back (preempt)")
+CELLS = (
+    ("P prefill", PREFILL, "ours"),
+    ("D decode", DECODE, "alt1"),
+    ("· waiting", WAITING, "muted"),
+    ("x waiting in its seat", STUCK, "baseline"),
+)
+WIDTH = 34
+
+
+def compute(slots: int, max_bs: int, policy: str) -> Result:
+    """Run four requests of 4 prompt tokens in a pool of `slots` tokens."""
+    if policy == POLICIES[2]:
+        seen = timeline(simulate(LOAD, max_bs=max_bs, memory="paged:1", capacity=slots, cost=OneStep()))
+        letters, used, stuck = seen.letters, seen.kv_used, None
+    else:
+        exact = ReservationMemory(slots, lambda prompt, output: prompt + output)
+        run = run_without_preemption(LOAD, PagedMemory(slots, 1) if policy == POLICIES[0] else exact, max_bs)
+        letters, used, stuck = run.letters, run.used, run.standstill
+    series = []
+    for name, letter, role in CELLS:
+        row, column = np.nonzero(letters == letter)
+        series.append(Series(name, "cells", tuple(column.tolist()), tuple(row.tolist()), role=role))
+    axis = Axis("Iteration", limits=(-0.5, WIDTH - 0.5))
+    length = letters.shape[1]
+    outcome = f"standstill in iteration {stuck.iteration}" if stuck else f"all done after {length} iterations"
+    grid = Panel(
+        "cells",
+        "Four requests",
+        axis,
+        Axis("Request", limits=(-0.5, 3.5)),
+        tuple(series),
+        marks=(Mark("vline", stuck.iteration + 0.5, "standstill"),) if stuck else (),
+        text=f"{outcome.capitalize()}.",
+    )
+    k = tuple((np.arange(length + 1) - 0.5).tolist())
+    pool = Panel(
+        "slots",
+        "Slots written",
+        axis,
+        Axis("Slots", "tokens", limits=(0, 48)),
+        (Series("written", "step", k, (*used.tolist(), int(used[-1]))),),
+        marks=(Mark("hline", slots, f"pool {slots}"),),
+        text=f"At most {used.max()} of {slots} slots hold something.",
+    )
+    recomputed = int(((letters == PREFILL).sum(axis=1) - 1).clip(0).sum())
+    again = f"; {recomputed} prefill{'s' * (recomputed != 1)} done again" if recomputed else ""
+    return Result((grid, pool), f"{policy}, {slots} slots, {max_bs} seats: {outcome}{again}.")
+
+
+LAB = Lab(
+    "ch07-deadlock",
+    "A pool that runs out",
+    (
+        Control("slots", "Slots in the pool", tuple(range(14, 45, 2)), 24, "tokens"),
+        Control("max_bs", "Seats", (1, 2, 3, 4), 3),
+        Control("policy", "When a slot is missing", POLICIES, POLICIES[0]),
+    ),
+    compute,
+    predict="Three requests hold 8 slots each of a pool of 24, and each needs 4 more. Which of them moves next?",
+)

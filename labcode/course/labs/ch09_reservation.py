@@ -1,0 +1,100 @@
+"""Lab of chapter 09: what four ways of reserving KV cache make of the same pool, under a long-context load."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+
+from labcode import simulate, workload
+from labcode.course.labs.shared_panels import over_time, running, said
+from labcode.labkit.lab import Control, Lab, Result
+from labcode.labkit.panel import Axis, Mark, Panel, Series
+from labcode.results.metrics import SLO, percentile
+from labcode.results.run import Run
+
+GOAL = SLO(ttft=2.0, tpot=0.050)
+POLICIES = {"max:8192": "baseline", "pow2": "alt1", "oracle": "alt2", "unlimited": "alt3"}
+RATES = (2, 4, 6, 8, 10, 12, 14, 16)
+
+
+@cache
+def serve(rate: float, memory: str) -> Run:
+    """Serve 600 long-context requests at a rate."""
+    return simulate(workload.long_context(n=600, rate=1.0, seed=2).at_rate(rate), memory=memory)
+
+
+def compute(rate: float, memory: str) -> Result:
+    """Serve the same requests under this policy, and under the others for comparison."""
+    run = serve(rate, memory)
+    segments, pool = run.record.segments, run.record.capacity
+    length = segments["end"] - segments["start"]
+    held, written = segments["kv_reserved"] / pool, run.kv_used_mean() / pool
+    time, taken_line = over_time(run, held)
+    _, written_line = over_time(run, written)
+    mean_held, mean_written = (float(np.average(column, weights=length)) for column in (held, written))
+    unlimited = memory == "unlimited"
+    memory_panel = Panel(
+        "memory",
+        "KV cache taken and written",
+        Axis("Time", "s"),
+        Axis("Share of the pool", limits=(0, 1.6)),
+        (
+            Series("taken", "line", () if unlimited else time, () if unlimited else taken_line),
+            Series("written", "line", time, written_line, role="alt1"),
+        ),
+        marks=(Mark("hline", 1.0, "the whole pool"),),
+        text=f"On average {mean_written:.0%} of the pool is written"
+        + ("." if unlimited else f", {mean_held:.0%} is taken."),
+    )
+    batch = float(np.average(running(run), weights=length))
+    batch_panel = Panel(
+        "batch",
+        "Sequences that run together",
+        Axis("Time", "s"),
+        Axis("Sequences", limits=(0, 260)),
+        (
+            Series("this policy", "line", *over_time(run, running(run))),
+            Series(
+                "pinned: 8192 each",
+                "line",
+                *over_time(serve(rate, "max:8192"), running(serve(rate, "max:8192"))),
+                role="baseline",
+            ),
+        ),
+        marks=(Mark("hline", 256, "seats"),),
+        text=f"{batch:.0f} sequences on average.",
+    )
+    share = run.met(GOAL)
+    curves = tuple(
+        Series(name, "line", RATES, tuple(serve(r, name).met(GOAL) for r in RATES), role=role)
+        for name, role in POLICIES.items()
+    )
+    rate_panel = Panel(
+        "goodput",
+        "Within the SLO, by arrival rate",
+        Axis("Arrival rate", "requests/s"),
+        Axis("Share of submitted requests", limits=(0, 1.05)),
+        curves,
+        marks=(Mark("hline", 0.9, "goal 90 %"), Mark("point", (rate, share), "now")),
+        text=f"{share:.0%} within TTFT 2 s and TPOT 50 ms.",
+    )
+    median = percentile(run.record.first_token - run.load.arrival, 50)
+    return Result(
+        (memory_panel, batch_panel, rate_panel),
+        f"{memory} at {rate:g} requests/s: {batch:.0f} sequences together, {mean_written:.0%} of the pool written, "
+        f"median TTFT {said(median)}, {share:.0%} within the SLO.",
+    )
+
+
+LAB = Lab(
+    "ch09-reservation",
+    "Taken is not used",
+    (
+        Control("rate", "Arrival rate", RATES, 8, "requests/s"),
+        Control("memory", "KV reservation", tuple(POLICIES), "max:8192"),
+    ),
+    compute,
+    predict="Prompts of about 2,000 tokens, answers of about 500, and 8192 tokens reserved for each: what share of "
+    "the pool will hold anything when it is full?",
+)

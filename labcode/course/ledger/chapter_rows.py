@@ -1,0 +1,170 @@
+"""Rows of the textbook chapter: C01 to C12, nearly all of them arithmetic."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from labcode.cost.hardware import SeqWork
+from labcode.course.evidence import logs as events
+from labcode.course.evidence import queueing as queues
+from labcode.course.evidence import serving
+from labcode.course.ledger.ledger import Row, exact, rounded, rows, shape
+from labcode.scheduler.memory import PagedMemory
+
+
+@rows("C01", "C10")
+def measuring() -> Iterator[Row]:
+    """One request's clocks, and a thousand requests' denominators."""
+    one = events.one_request()
+    yield exact(
+        "C01",
+        "TTFT, TPOT, end to end (s)",
+        [0.3, 0.02, 0.9],
+        [one["ttft"], one["tpot"], one["end_to_end"]],
+        "003 ex. 31.1",
+    )
+    many = events.thousand_requests()
+    yield exact(
+        "C10",
+        "submitted, successful, good (requests/s)",
+        [10, 8.5, 7],
+        [many["submitted_per_s"], many["finished_per_s"], many["goodput_per_s"]],
+        "003 §31.7",
+    )
+    yield rounded("C10", "on target, of the successful (%)", 82.4, 100 * many["slo_of_finished"], 1, "003 §31.7")
+    yield exact("C10", "on target, of the submitted (%)", 70, 100 * many["slo_of_submitted"], "003 §31.7")
+
+
+@rows("C02", "C03")
+def batches() -> Iterator[Row]:
+    """Three requests on two seats, and three prompts in a rectangle."""
+    ms = {
+        (policy, rounds): [t * 1e3 for t in serving.abc_completions(policy, rounds)]
+        for policy in ("early return", "continuous")
+        for rounds in ((0.010, 0.010), (0.006, 0.010))
+    }
+    stated = {
+        ("early return", (0.010, 0.010)): [40, 10, 50],
+        ("continuous", (0.010, 0.010)): [40, 10, 20],
+        ("early return", (0.006, 0.010)): [28, 10, 34],
+        ("continuous", (0.006, 0.010)): [32, 10, 20],
+    }
+    for (policy, rounds), figures in stated.items():
+        name = "continuous" if policy == "continuous" else "static"
+        source = "003 §31.2" if rounds[0] == 0.010 else "003 ex. 31.2"
+        label = f"A = 4, B = 1, C = 1, rounds of {rounds[0] * 1e3:.0f} and 10 ms, {name}"
+        got = ms[policy, rounds]
+        yield exact("C02", f"{label}: completions (ms)", figures, got, source)
+        yield exact("C02", f"{label}: mean (ms)", sum(figures) / 3, sum(got) / 3, source)
+    used = serving.utilisation([64, 64, 256])
+    yield exact(
+        "C03",
+        "lengths 64, 64, 256: linear, attention utilisation",
+        [1 / 2, 3 / 8],
+        [used["linear"], used["attention"]],
+        "003 ex. 31.3",
+    )
+
+
+@rows("C04")
+def pairs() -> Iterator[Row]:
+    """Query-key pairs by counting, and under every split into two chunks."""
+    counted = [sum(s + r for r in range(1, q + 1)) for q, s in ((1, 0), (7, 5), (37, 0), (256, 1000))]
+    formula = [SeqWork(q, s).pairs for q, s in ((1, 0), (7, 5), (37, 0), (256, 1000))]
+    yield exact("C04", "q s + q (q + 1)/2, by counting", counted, formula, "003 eq. 31.4")
+    whole, splits = SeqWork(48, 16), [(SeqWork(a, 16), SeqWork(48 - a, 16 + a)) for a in range(1, 48)]
+    conserved = all(a.pairs + b.pairs == whole.pairs for a, b in splits)
+    reread = all(a.kv_positions + b.kv_positions - whole.kv_positions == b.past for a, b in splits)
+    yield shape(
+        "C04",
+        "pairs conserved under any split; the second chunk's history is read again",
+        "conserved; counted apart",
+        "conserved; counted apart",
+        conserved and reread,
+        "003 ex. 31.4",
+    )
+
+
+def pages_of(*lengths: int) -> int:
+    """Return the pages of 16 tokens that sequences of these lengths hold, from the paged memory itself."""
+    memory = PagedMemory(10_000, 16)
+    return sum(memory.pages_for(length) for length in lengths)
+
+
+@rows("C05")
+def pages() -> Iterator[Row]:
+    """64 KiB a token, pages of 16 tokens, a pool of 64 MiB."""
+    pool = 64 * 1024 // (64 * 16)
+    got = [
+        pages_of(257, 255),
+        pages_of(258, 256),
+        pages_of(258, 256) + pages_of(256),
+        pages_of(257, 255) + pages_of(1024),
+    ]
+    yield exact(
+        "C05",
+        "257 + 255; after one step; with a 256-token chunk; with the full bound of 1024 (pages)",
+        [33, 33, 49, 97],
+        got,
+        "003 §31.3",
+    )
+    yield shape(
+        "C05", "all three at their bounds do not fit", "97 > 64", f"{got[3]} > {pool}", got[3] > pool, "003 §31.3"
+    )
+    yield exact("C05", "after two tokens each (pages)", 34, pages_of(259, 257), "003 ex. 31.5")
+
+
+@rows("C06", "C07", "C08", "C12")
+def queueing() -> Iterator[Row]:
+    """Little's law, M/M/1, and quantiles that do not add."""
+    area = queues.little_by_hand()
+    yield exact(
+        "C06",
+        "[0, 2) and [1, 3) on [0, 3]: area, mean number, rate, mean time",
+        [4, 4 / 3, 2 / 3, 2],
+        [area["area"], area["mean_number"], area["rate"], area["mean_time"]],
+        "003 ex. 31.6",
+    )
+    tails = queues.mm1_tails()
+    for load, mean, p99 in ((80, 50, 230), (95, 200, 921)):
+        yield rounded(
+            "C07", f"M/M/1, µ = 100, λ = {load}: mean sojourn (ms)", mean, tails[f"mean_{load}"] * 1e3, 0, "003 §31.4"
+        )
+        yield rounded(
+            "C07", f"M/M/1, µ = 100, λ = {load}: p99 sojourn (ms)", p99, tails[f"p99_{load}"] * 1e3, 0, "003 §31.4"
+        )
+    stages = queues.two_stages()
+    yield exact(
+        "C08",
+        "two stages, p99 100 and 200 ms: 300 ms covers at least (%)",
+        98,
+        100 * stages["union_coverage"],
+        "003 ex. 31.8",
+    )
+    apart = [abs(stages[key] - 0.3) > 0.01 for key in ("independent_p99", "worst_p99")]
+    text = f"{1e3 * stages['independent_p99']:.0f} ms if independent, {1e3 * stages['worst_p99']:.0f} ms at worst"
+    yield shape("C08", "counter-examples: p99 of the sum is not 300 ms", "not 300 ms", text, all(apart), "003 ex. 31.8")
+    yield exact("C12", "20 requests/s, 0.4 s: number in the system", 8, queues.little_in_words(), "003 §31.4")
+
+
+@rows("C09", "C11")
+def streams_and_shares() -> Iterator[Row]:
+    """A slow client's buffer, and two notions of a fair round."""
+    kib = 1024
+    yield exact(
+        "C09",
+        "12 against 4 KiB/s into 64 KiB: full after (s)",
+        8,
+        buffer_fills_after(12 * kib, 4 * kib, 64 * kib),
+        "003 ex. 31.10",
+    )
+    short, long = 10, 1000
+    yield exact(
+        "C11", "one request each: output tokens, A : B", [1, 100], [short // short, long // short], "003 ex. 31.9"
+    )
+    yield exact("C11", "1000 tokens each: requests of A, of B", [100, 1], [1000 // short, 1000 // long], "003 ex. 31.9")
+
+
+def buffer_fills_after(produced: float, consumed: float, room: float) -> float:
+    """Return the seconds until an empty buffer of `room` bytes is full, at `produced` and `consumed` bytes/s."""
+    return room / (produced - consumed) if produced > consumed else float("inf")

@@ -1,0 +1,198 @@
+"""A lab: at most four controls, a pure `compute(**params) -> Result`, a question to answer first, and alt text."""
+
+from __future__ import annotations
+
+import itertools
+import keyword
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from labcode import checks
+from labcode.labkit.panel import Panel, said
+
+MAX_CONTROLS = 4
+MAX_STATES = 1000  # The page's data file holds every state; beyond this it cannot stay small.
+
+
+@dataclass(frozen=True)
+class Control:
+    """A slider over numbers, or a choice among strings.
+
+    Parameters
+    ----------
+    name : str
+        Keyword argument of the lab's `compute`.
+    label : str
+        What the reader sees, e.g. "Arrival rate".
+    values : tuple
+        At least two: all numbers, ascending (a slider), or all strings (a choice).
+    default : value
+        One of `values`.
+    unit : str
+        Unit of the numbers, e.g. "req/s".
+    format : callable
+        value -> text beside the slider, e.g. ``"{:.2f}".format``; `str` by default.
+    """
+
+    name: str
+    label: str
+    values: tuple[Any, ...]
+    default: Any
+    unit: str = ""
+    format: Callable[[Any], str] = str
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name.isidentifier() or keyword.iskeyword(self.name):
+            raise ValueError(f"Control name = {self.name!r}: a name that can be a keyword argument is needed")
+        here = f"Control {self.name!r}"
+        object.__setattr__(self, "label", said(f"{here}: label", self.label))
+        values = tuple(
+            v.item() if hasattr(v, "item") else v for v in self.values
+        )  # numpy scalars would not go into JSON
+        if len(values) < 2:
+            raise ValueError(f"{here}: values = {values!r}: at least two are needed")
+        if not all(isinstance(v, str) for v in values):
+            for v in values:
+                checks.number(f"{here}: values", v)
+            if any(b <= a for a, b in itertools.pairwise(values)):
+                raise ValueError(f"{here}: values = {values!r}: numbers must ascend, each once")
+        elif len(set(values)) != len(values) or not all(v.strip() for v in values):
+            raise ValueError(f"{here}: values = {values!r}: non-empty texts, each once")
+        object.__setattr__(self, "values", values)
+        if not isinstance(self.unit, str):
+            raise ValueError(f"{here}: unit = {self.unit!r}: a text is needed")
+        if not callable(self.format):
+            raise ValueError(f"{here}: format = {self.format!r}: a function from value to text is needed")
+        default = self.default.item() if hasattr(self.default, "item") else self.default
+        object.__setattr__(self, "default", checks.one_of(f"{here}: default", default, values))
+        for v in values:
+            said(f"{here}: format({v!r})", self.format(v))
+
+    @property
+    def choice(self) -> bool:
+        """Whether the control chooses among strings (otherwise it slides over numbers)."""
+        return isinstance(self.values[0], str)
+
+    def text(self, value: Any) -> str:
+        """Return `value` as the reader sees it, with its unit."""
+        return f"{self.format(value)} {self.unit}".strip()
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a lab computed for one setting.
+
+    Parameters
+    ----------
+    panels : tuple of Panel
+        At least one; the same keys in every state of a lab.
+    headline : str
+        One line that says what just happened, with its numbers.
+    """
+
+    panels: tuple[Panel, ...]
+    headline: str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "panels", tuple(self.panels))
+        object.__setattr__(self, "headline", said("Result headline", self.headline))
+        if not self.panels:
+            raise ValueError("Result panels = (): at least one panel is needed")
+        keys = [panel.key for panel in self.panels]
+        if len(set(keys)) != len(keys):
+            raise ValueError(f"Result panels: keys {keys!r}: each key once")
+
+
+def describe(result: Result, params: Mapping[str, Any]) -> str:
+    """Return alt text made of the panels' titles and sentences: what a lab says of itself if it has no `alt`."""
+    parts = [f"{panel.title}. {panel.text}".strip() for panel in result.panels]
+    return f"{len(parts)} chart{'s' * (len(parts) > 1)}. {' '.join(parts)} {result.headline}"
+
+
+@dataclass(frozen=True)
+class Lab:
+    """One definition from which come the live kernel view, the page's sliders and the tests.
+
+    Parameters
+    ----------
+    id : str
+        Lower-case words joined by "-", e.g. "ch08-load-sweep"; a link `#ch08-load-sweep` leads to the lab.
+    title : str
+        Heading of the lab.
+    controls : tuple of Control
+        One to four, names differ.
+    compute : callable
+        ``compute(**params) -> Result``; pure and seeded: the same setting always gives the same numbers.
+    predict : str
+        Question that the reader answers before moving anything; "" for none.
+    alt : callable
+        ``alt(result, params) -> str``, the text alternative of the picture; at least 20 characters.
+    """
+
+    id: str
+    title: str
+    controls: tuple[Control, ...]
+    compute: Callable[..., Result]
+    predict: str = ""
+    alt: Callable[[Result, dict[str, Any]], str] = describe
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.id, str) or not re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", self.id):
+            raise ValueError(f"Lab id = {self.id!r}: lower-case words joined by '-' are needed")
+        here = f"Lab {self.id!r}"
+        object.__setattr__(self, "title", said(f"{here}: title", self.title))
+        object.__setattr__(self, "controls", tuple(self.controls))
+        if not 1 <= len(self.controls) <= MAX_CONTROLS:
+            raise ValueError(f"{here}: {len(self.controls)} controls: 1 to {MAX_CONTROLS} are allowed")
+        names = [control.name for control in self.controls]
+        if len(set(names)) != len(names):
+            raise ValueError(f"{here}: controls are named {names!r}; each name once")
+        if self.size > MAX_STATES:
+            raise ValueError(f"{here}: {self.size} states: at most {MAX_STATES}, use fewer values")
+        if not callable(self.compute) or not callable(self.alt):
+            raise ValueError(f"{here}: compute and alt must be functions")
+        if not isinstance(self.predict, str):
+            raise ValueError(f"{here}: predict = {self.predict!r}: a text is needed")
+
+    @property
+    def size(self) -> int:
+        """Number of states: the product of the numbers of values."""
+        return math.prod(len(control.values) for control in self.controls)
+
+    @property
+    def default(self) -> dict[str, Any]:
+        """The default setting, control name -> value."""
+        return {control.name: control.default for control in self.controls}
+
+    def states(self) -> Iterator[dict[str, Any]]:
+        """Yield every setting; the last control varies fastest."""
+        for values in itertools.product(*(control.values for control in self.controls)):
+            yield dict(zip((control.name for control in self.controls), values, strict=True))
+
+    def run(self, **params: Any) -> Result:
+        """Compute one setting; controls left out keep their defaults.
+
+        Raises
+        ------
+        ValueError
+            If a name is not a control, a value is not among the control's values, or `compute` returns no `Result`.
+        """
+        for name in params:
+            checks.one_of(f"Lab {self.id!r}: control", name, [control.name for control in self.controls])
+        setting = self.default | params
+        for control in self.controls:
+            checks.one_of(f"Lab {self.id!r}: {control.name}", setting[control.name], control.values)
+        result = self.compute(**setting)
+        if not isinstance(result, Result):
+            raise ValueError(f"Lab {self.id!r}: compute returned {type(result).__name__}: a Result is needed")
+        return result
+
+    def alt_text(self, result: Result, params: dict[str, Any]) -> str:
+        """Return the text alternative for `result`; raise `ValueError` if it says less than 20 characters."""
+        text = said(f"Lab {self.id!r}: alt text", self.alt(result, params))
+        if len(text) < 20:
+            raise ValueError(f"Lab {self.id!r}: alt text = {text!r}: at least 20 characters are needed")
+        return text

@@ -1,0 +1,1 @@
+"""Who owns the time: loops that drive a scheduler against a clock."""

@@ -1,0 +1,77 @@
+"""Every lab of the book: corners of its grid at once, the whole grid with patience."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+
+import pytest
+
+from labcode.course.labs import all_labs
+from labcode.labkit.build import compute_all
+from labcode.labkit.lab import Lab, Result
+from labcode.labkit.page_data import page_data
+
+LABS = all_labs()
+BY_ID = pytest.mark.parametrize("lab", LABS, ids=[lab.id for lab in LABS])
+
+#: A number that is none, whatever unit stands behind it.
+NO_NUMBER = re.compile(r"\bnan", re.IGNORECASE)
+
+#: At least this share of a lab's states says something that no other state says, by chapter.
+DISTINCT = {"ch01": 1 / 2, "ch05": 1 / 3, "ch06": 1 / 2, "ch07": 1 / 3, "ch08": 1 / 4, "ch09": 1 / 4}
+#: Chapters whose labs mark a limit or the operating point in every state.
+MARKED = ("ch08", "ch09")
+
+
+def look(lab: Lab, result: Result, params: dict) -> None:
+    """Whatever a reader may come upon has a headline, words, and either numbers or a word on why there are none."""
+    assert 10 <= len(result.headline) <= 400, params
+    assert len(lab.alt_text(result, params)) >= 20
+    assert not NO_NUMBER.search(result.headline), (params, result.headline)
+    for panel in result.panels:
+        assert not NO_NUMBER.search(panel.text), (params, panel.text)
+        assert max((len(s.x) for s in panel.series), default=0) <= 400, panel.key
+        if all(s.empty for s in panel.series):
+            assert panel.text, f"{panel.key} at {params}: nothing to see and nothing said"
+
+
+@BY_ID
+def test_default_and_some_corners(lab):
+    ends = [(c.values[0], c.values[-1]) for c in lab.controls]
+    names = [c.name for c in lab.controls]
+    corners = [dict(zip(names, values, strict=True)) for values in itertools.product(*ends)]
+    for params in [lab.default, corners[0], corners[-1]]:
+        look(lab, lab.run(**params), params)
+
+
+@BY_ID
+def test_a_lab_is_pure(lab):
+    assert repr(lab.run()) == repr(lab.run())
+
+
+@BY_ID
+def test_a_lab_asks_first_and_compares(lab):
+    assert lab.predict.strip().endswith(("?", ".")) and "?" in lab.predict
+    assert len(lab.controls) <= 4 and lab.size <= 600
+
+
+@pytest.mark.slow
+@BY_ID
+def test_the_whole_grid(lab):
+    results = compute_all(lab, workers=2)
+    for params, result in zip(lab.states(), results, strict=True):
+        look(lab, result, params)
+        assert lab.id[:4] not in MARKED or any(panel.marks for panel in result.panels)
+    said = {result.headline for result in results}
+    if lab.id[:4] in MARKED:
+        said = {(result.headline, *(panel.text for panel in result.panels)) for result in results}
+    assert len(said) > lab.size * DISTINCT.get(lab.id[:4], 0)
+    # Moving a control changes something: a grid of equal states is no lab.
+    data = page_data(lab, results)
+    assert len({tuple(row) for row in data["states"]}) > 1
+    for along in "xy":
+        for panel in results[0].panels:
+            limits = getattr(panel, along).limits
+            assert limits is None or all(math.isfinite(v) for v in limits)
