@@ -11,8 +11,9 @@ from typing import Any
 
 from labcode import workload
 from labcode.cost.hardware import GPUS, MODELS
+from labcode.cost.models import COSTS
 from labcode.results.metrics import SLO
-from labcode.simulate import COSTS, ENGINES, PREFILL_MODES, simulate
+from labcode.simulate import ENGINES, PREFILL_MODES, simulate
 from labcode.workload import Workload
 
 WORKLOADS = {

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TypeVar
 
 import numpy as np
 
 from labcode.checks import integer, one_of
-from labcode.cost import measured
-from labcode.cost import roofline as costs
+from labcode.cost import as_cost
+from labcode.cost.base import HasStepTime
 from labcode.cost.hardware import GPUSpec, ModelSpec, as_gpu, as_model, kv_capacity
-from labcode.cost.roofline import CostModel, RooflineCost
 from labcode.jit import AVAILABLE
 from labcode.results.run import Run
 from labcode.scheduler.memory import Memory
@@ -27,11 +25,6 @@ Rules = TypeVar("Rules", StaticRules, BucketRules)
 
 ENGINES = ("continuous", "static", "sequential", "bucketed")
 PREFILL_MODES = ("mixed", "prefill_first", "chunked")
-COSTS: dict[str, Callable[[ModelSpec, GPUSpec], CostModel]] = {
-    "paper": costs.paper,
-    "smooth": costs.smooth,
-    "measured": measured.bundled,
-}
 
 
 def simulate(
@@ -43,7 +36,7 @@ def simulate(
     memory: str | Memory = "max:8192",
     order: str | OrderKey | Discipline = "fcfs",
     prefill: str = "mixed",
-    cost: str | CostModel = "paper",
+    cost: str | HasStepTime = "paper",
     *,
     token_budget: int | None = None,
     capacity: int | None = None,
@@ -116,7 +109,7 @@ def simulate(
     if not end > 0:
         raise ValueError(f"stop_at = {stop_at!r}: must be above 0")
     budget = _token_budget(prefill, token_budget, max_bs)
-    pricing = _cost(cost, model, gpu)
+    pricing = as_cost(cost, model, gpu)
     _rules_of_others(engine, static, buckets)
     if engine != "continuous":
         _only_in_order_of_arrival(engine, memory, order, prefill, executor)
@@ -133,9 +126,10 @@ def simulate(
         return Run(load, record, pricing)
     stateful = isinstance(order, Discipline) and not isinstance(order, str)
     keys = np.empty(0) if stateful else order_keys(order, load, seed)  # type: ignore[arg-type]
-    if _compiles(memory, stateful, prefill, pricing, executor, step_by_step):
-        assert isinstance(memory, str) and isinstance(pricing, RooflineCost)
-        record = kernel.serve_workload(load, keys, memory, pool, max_bs, prefill == "prefill_first", pricing, end)
+    form = pricing.compiled_form() if _compiles(memory, stateful, prefill, executor, step_by_step) else None
+    if form is not None:
+        assert isinstance(memory, str)
+        record = kernel.serve_workload(load, keys, memory, pool, max_bs, prefill == "prefill_first", form, end)
         return Run(load, record, pricing)
     manager = make_memory(memory, pool)
     queue = order if stateful else WaitingQueue(keys)
@@ -146,14 +140,10 @@ def simulate(
     return Run(load, run.run(), pricing)
 
 
-def _compiles(
-    memory: object, stateful: bool, prefill: str, cost: CostModel, executor: object, step_by_step: bool
-) -> bool:
+def _compiles(memory: object, stateful: bool, prefill: str, executor: object, step_by_step: bool) -> bool:
     """Whether the compiled loop knows all of these policies."""
     known_memory = isinstance(memory, str) and not memory.startswith("paged")
-    known = (
-        known_memory and not stateful and prefill != "chunked" and isinstance(cost, RooflineCost) and executor is None
-    )
+    known = known_memory and not stateful and prefill != "chunked" and executor is None
     return AVAILABLE and known and not step_by_step
 
 
@@ -164,17 +154,6 @@ def _token_budget(prefill: str, token_budget: int | None, max_bs: int) -> int | 
         return None
     budget = 512 if token_budget is None else token_budget
     return integer("token_budget (which must hold a token for each of max_bs sequences)", budget, at_least=max_bs)
-
-
-def _cost(cost: str | CostModel, model: ModelSpec, gpu: GPUSpec) -> CostModel:
-    if isinstance(cost, str):
-        one_of("cost", cost, COSTS)
-        return COSTS[cost](model, gpu)
-    if not isinstance(cost, CostModel):
-        raise ValueError(
-            f"cost = {cost!r}: an object needs the method step_time(shape); known names are {', '.join(COSTS)}"
-        )
-    return cost
 
 
 def _rules_of_others(engine: str, static: StaticRules | None, buckets: BucketRules | None) -> None:

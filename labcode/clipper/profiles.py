@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from scipy.optimize import linprog
 
 from labcode.checks import fraction, integer, non_negative, positive
+from labcode.cost import paper
 from labcode.cost.hardware import GPUSpec, ModelSpec, as_gpu, as_model, roofline
 
 
@@ -132,10 +133,9 @@ def decode_profile(model: ModelSpec | str, gpu: GPUSpec | str, context: int) -> 
 
 def decode_latency(model: ModelSpec | str, gpu: GPUSpec | str, context: int, batch: int) -> float:
     """Seconds of one decode step of `batch` sequences of equal context: the slower of the two roofs."""
-    roofs = roofline(as_model(model), as_gpu(gpu))
-    integer("batch", batch)
-    per_sequence = integer("context", context, at_least=0) + 1  # pairs, and KV positions moved
-    return max(roofs.memory_time(batch, batch * per_sequence), roofs.compute_time(batch, batch, batch * per_sequence))
+    batch = integer("batch", batch)
+    positions = batch * (integer("context", context, at_least=0) + 1)
+    return float(paper(model, gpu).decode_times(batch, positions))
 
 
 def decode_limit(model: ModelSpec | str, gpu: GPUSpec | str, context: int, tpot: float) -> int:

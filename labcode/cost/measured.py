@@ -26,8 +26,10 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from labcode.checks import integer, non_negative
-from labcode.cost.hardware import GPUSpec, ModelSpec, SeqWork
-from labcode.cost.roofline import StepShape
+from labcode.cost.base import CostModel
+from labcode.cost.compiled import CompiledCost, CompiledGrid, grid_form, measured_form
+from labcode.cost.specs import GPUSpec, ModelSpec
+from labcode.cost.step import SeqWork, StepShape
 
 Floats = NDArray[np.float64]
 
@@ -114,6 +116,10 @@ class Grid:
         low, high = first[j] * (1 - v) + first[j + 1] * v, second[j] * (1 - v) + second[j + 1] * v
         return float(low * (1 - u) + high * u)
 
+    def compiled_form(self) -> CompiledGrid:
+        """Return the grid for a compiled loop."""
+        return grid_form(self.rows, self.columns, self.values)
+
     @staticmethod
     def _interval(lines: list[float], x: float) -> tuple[int, float]:
         x = max(x, lines[0])
@@ -139,7 +145,7 @@ def _up(x: ArrayLike, multiple: int) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class MeasuredCost:
+class MeasuredCost(CostModel):
     """Step times from tables of measured kernels.
 
     Attributes
@@ -248,6 +254,11 @@ class MeasuredCost:
         n_decode = np.asarray(n_decode)
         alike = n_decode.ndim == 1 and len(n_decode) and (n_decode == n_decode[0]).all()
         return self.compute_times(n_decode[0] if alike else n_decode) + self.decode_attention(n_decode, kv)
+
+    def compiled_form(self) -> CompiledCost:
+        """Return the tables for a compiled loop."""
+        compute, decode, prefill = (grid.compiled_form() for grid in (self._compute, self.decode, self.prefill))
+        return measured_form(compute, decode, prefill, self.round_tokens, self.round_kv, self.batching)
 
 
 def bundled(model: ModelSpec, gpu: GPUSpec) -> MeasuredCost:

@@ -1,73 +1,101 @@
-"""Cost models: how long one step takes.  Each answers one question, ``step_time(shape)``.
-
-An object of the reader's own needs that one method and nothing else.  A model that can also price a
-whole run of decode steps at once offers ``decode_times``; the others are asked step by step.
-"""
+"""Rooflines as cost models: the paper GPU, its smooth sibling, and Clipper's straight line."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from labcode.checks import non_negative, number, positive
-from labcode.cost.hardware import GPUSpec, ModelSpec, Roofline, SeqWork, as_gpu, as_model, roofline
+from labcode.cost.base import CostModel, Floats
+from labcode.cost.catalogue import as_gpu, as_model
+from labcode.cost.compiled import CompiledCost, roofline_form
+from labcode.cost.formula import Roofline, combine
+from labcode.cost.leap import run_length, steps_until
+from labcode.cost.specs import GPUSpec, ModelSpec
+from labcode.cost.step import SeqWork, StepShape
 
-
-class StepShape(NamedTuple):
-    """What a step computes: the prefills (or chunks) one by one, and four sums over all its sequences.
-
-    Attributes
-    ----------
-    prefill : tuple of SeqWork
-        Prompts, or chunks of prompts.
-    n_decode : int
-        Sequences that produce one token each.
-    decode_kv : int
-        Over those, the sum of cached positions with the new one, in tokens.
-    new, seqs, pairs, kv : int
-        Over all sequences: new positions, sequences, query-key pairs, moved positions of KV cache.
-    """
-
-    prefill: tuple[SeqWork, ...]
-    n_decode: int
-    decode_kv: int
-    new: int
-    seqs: int
-    pairs: int
-    kv: int
-
-    @classmethod
-    def of(cls, prefill: Sequence[SeqWork] = (), n_decode: int = 0, decode_kv: int = 0) -> StepShape:
-        """Return the shape of a step, its sums worked out.
-
-        A decode's one query sees every cached position and itself, so its pairs equal its positions.
-        """
-        new, pairs, kv = n_decode, decode_kv, decode_kv
-        for work in prefill:
-            new += work.new
-            pairs += work.pairs
-            kv += work.kv_positions
-        return cls(tuple(prefill), n_decode, decode_kv, new, len(prefill) + n_decode, pairs, kv)
-
-
-@runtime_checkable
-class CostModel(Protocol):
-    """Anything that can say how long a step takes."""
-
-    def step_time(self, shape: StepShape) -> float:
-        """Return the duration of a step in seconds."""
+#: One byte and one FLOP a second: on it, seconds are bytes and FLOPs.
+_COUNTER = GPUSpec("counter", 1.0, 1.0, 1.0, compute_efficiency=1.0, bandwidth_efficiency=1.0)
 
 
 @dataclass(frozen=True)
-class RooflineCost:
-    """The two roofs of a paper GPU, combined by a p-norm.
+class StepCost:
+    """Price of one step: seconds, FLOPs, bytes of weights, bytes of KV cache, and the roof that binds."""
 
-    ``(memory^p + compute^p)^(1/p)``: `p` = infinity is the hard roofline (perfect overlap), `p` = 1 the sum
-    (no overlap at all), values between are a smooth roofline, which measured kernels follow more closely.
+    time: float
+    flops: float
+    weight_bytes: float
+    kv_bytes: float
+    bound: str
+
+
+def roofline(model: ModelSpec, gpu: GPUSpec) -> Roofline:
+    """Return the two roofs of `model` on `gpu`.
+
+    Every parameter is read once a step; besides, each new position gathers its row of the embedding
+    table.  (For a model whose input and output embeddings are two tables this counts the input table
+    in full, as the lecture does: 6.5 % too many bytes for Llama-3-8B.)  Logits are computed for the
+    last position of each sequence only.
+    """
+    bandwidth, flops = gpu.achieved_bandwidth, gpu.achieved_flops
+    return Roofline(
+        read_weights=model.weight_bytes / bandwidth,
+        gather=model.dtype_bytes * model.hidden / bandwidth,
+        move_kv=model.kv_bytes_per_token / bandwidth,
+        linear=2 * model.matmul_params / flops,
+        logits=2 * model.hidden * model.vocab / flops,
+        attention=4 * model.layers * model.heads * model.head_dim / flops,
+    )
+
+
+def step_cost(model: ModelSpec | str, gpu: GPUSpec | str, works: Iterable[SeqWork]) -> StepCost:
+    """Price one step on the paper GPU.
+
+    Parameters
+    ----------
+    model, gpu : spec or name
+        See :mod:`labcode.cost.catalogue`.
+    works : iterable of SeqWork
+        One entry a sequence; at least one.
+
+    Returns
+    -------
+    StepCost
+        ``time = max(flops / achieved FLOP/s, bytes / achieved bandwidth)`` in seconds.
+
+    Raises
+    ------
+    ValueError
+        If `works` is empty or a name is unknown.
+    """
+    shape = StepShape.of(list(works))
+    if not shape.seqs:
+        raise ValueError("works is empty: a step needs at least one sequence")
+    return price(model, gpu, shape.new, shape.seqs, shape.pairs, shape.kv)
+
+
+def price(model: ModelSpec | str, gpu: GPUSpec | str, new: int, seqs: int, pairs: int, kv: int) -> StepCost:
+    """Price a step of the paper GPU from its four sums (see :class:`labcode.cost.step.StepShape`)."""
+    model, gpu = as_model(model), as_gpu(gpu)
+    count = roofline(model, _COUNTER)
+    flops, weight_bytes = count.compute_time(new, seqs, pairs), count.memory_time(new, 0)
+    kv_bytes = count.move_kv * kv
+    memory, compute = (weight_bytes + kv_bytes) / gpu.achieved_bandwidth, flops / gpu.achieved_flops
+    bound = "compute" if compute > memory else "memory"
+    return StepCost(float(combine(memory, compute, np.inf)), flops, weight_bytes, kv_bytes, bound)
+
+
+@dataclass(frozen=True)
+class RooflineCost(CostModel):
+    """The two roofs of a paper GPU, combined by a p-norm (see :func:`labcode.cost.formula.combine`).
+
+    Raises
+    ------
+    ValueError
+        If `p` is below 1, or a coefficient is negative or not finite, or nothing is fixed.
     """
 
     roofs: Roofline
@@ -76,37 +104,55 @@ class RooflineCost:
     def __post_init__(self) -> None:
         if not self.p >= 1:
             raise ValueError(f"p = {self.p!r}: must be at least 1 (infinity for the hard roofline)")
+        for name, value in zip(self.roofs._fields, self.roofs, strict=True):
+            non_negative(f"roofs.{name}", value)
+        positive("roofs.read_weights", self.roofs.read_weights)
 
-    def combine(self, memory: ArrayLike, compute: ArrayLike) -> NDArray[np.float64]:
-        """Combine memory and compute times (seconds, any shape)."""
-        memory, compute = np.asarray(memory, dtype=float), np.asarray(compute, dtype=float)
-        longer, shorter = np.maximum(memory, compute), np.minimum(memory, compute)
-        if np.isinf(self.p):
-            return longer
-        if self.p == 1:
-            return memory + compute
-        return longer * (1 + (shorter / longer) ** self.p) ** (1 / self.p)
+    def times(self, new: ArrayLike, seqs: ArrayLike, pairs: ArrayLike, kv: ArrayLike) -> Floats:
+        """Return the durations (s) of steps with these four sums, which may be numbers or arrays."""
+        new, seqs, pairs, kv = (np.asarray(values, dtype=float) for values in (new, seqs, pairs, kv))
+        return np.asarray(combine(self.roofs.memory_time(new, kv), self.roofs.compute_time(new, seqs, pairs), self.p))
 
     def step_time(self, shape: StepShape) -> float:
         """Return the duration of a step in seconds."""
         memory = self.roofs.memory_time(shape.new, shape.kv)
-        compute = self.roofs.compute_time(shape.new, shape.seqs, shape.pairs)
-        if np.isinf(self.p):
-            return memory if memory >= compute else compute
-        return float(self.combine(memory, compute))
+        return float(combine(memory, self.roofs.compute_time(shape.new, shape.seqs, shape.pairs), self.p))
 
-    def bound(self, shape: StepShape) -> str:
-        """Return which roof is the higher one, ``"memory"`` or ``"compute"``."""
-        memory = self.roofs.memory_time(shape.new, shape.kv)
-        return "compute" if self.roofs.compute_time(shape.new, shape.seqs, shape.pairs) > memory else "memory"
+    def decode_times(self, n_decode: ArrayLike, kv: ArrayLike) -> Floats:
+        """Return the durations of decode-only steps (s), for arrays of batch sizes and of summed positions."""
+        return self.times(n_decode, n_decode, kv, kv)
 
-    def decode_times(self, n_decode: ArrayLike, kv: ArrayLike) -> NDArray[np.float64]:
-        """Return the durations of decode-only steps (s), for arrays of batch sizes and summed positions."""
-        n_decode, kv = np.asarray(n_decode, dtype=float), np.asarray(kv, dtype=float)
-        return self.combine(
-            self.roofs.memory_time(n_decode, kv),  # type: ignore[arg-type]
-            self.roofs.compute_time(n_decode, n_decode, kv),  # type: ignore[arg-type]
+    def prefill_times(self, prompt: ArrayLike) -> Floats:
+        """Return the durations of steps that hold one whole prompt each (s), for an array of lengths."""
+        new = np.asarray(prompt, dtype=float)
+        return self.times(new, 1.0, new * (new + 1) / 2, new)
+
+    def bounds(self, new: ArrayLike, seqs: ArrayLike, pairs: ArrayLike, kv: ArrayLike) -> NDArray[np.str_]:
+        """Return which roof is the higher one, "memory" or "compute"."""
+        new, seqs, pairs, kv = (np.asarray(values, dtype=float) for values in (new, seqs, pairs, kv))
+        higher = self.roofs.compute_time(new, seqs, pairs) > self.roofs.memory_time(new, kv)
+        return np.where(higher, "compute", "memory")
+
+    def advance(self, shape: StepShape, start: float, limit: int, until: float = np.inf) -> tuple[int, float]:
+        """Make decode-only steps of the same sequences, by the closed forms of :mod:`labcode.cost.leap`.
+
+        Their number of new positions does not change, so that memory and compute time are straight lines in the
+        number of the step, for a mixture of experts too.
+        """
+        batch, roofs = shape.n_decode, self.roofs
+        lines = (
+            float(roofs.memory_time(batch, shape.decode_kv)),
+            roofs.move_kv * batch,
+            float(roofs.compute_time(batch, batch, shape.decode_kv)),
+            roofs.attention * batch,
+            float(self.p),
         )
+        steps = limit if np.isinf(until) else steps_until(*lines, until - start, limit)
+        return steps, start + run_length(*lines, float(steps))
+
+    def compiled_form(self) -> CompiledCost:
+        """Return the roofs and the exponent for a compiled loop."""
+        return roofline_form(self.roofs, self.p)
 
 
 def paper(model: ModelSpec | str, gpu: GPUSpec | str) -> RooflineCost:
@@ -123,14 +169,3 @@ def linear(fixed: float, per_sequence: float) -> RooflineCost:
     """Return Clipper's latency profile: ``fixed + per_sequence * B`` seconds for a step of B sequences."""
     fixed, per_sequence = positive("fixed", fixed), non_negative("per_sequence", per_sequence)
     return RooflineCost(Roofline(fixed, 0.0, 0.0, 0.0, per_sequence, 0.0), p=1.0)
-
-
-def decode_times(cost: CostModel, n_decode: int, kv: int, steps: int, grow: int | None = None) -> NDArray[np.float64]:
-    """Return the durations (s) of `steps` successive decode-only steps of the same sequences.
-
-    Each step finds `grow` (by default `n_decode`) more cached positions than the one before.
-    """
-    positions = kv + np.arange(steps) * (n_decode if grow is None else grow)
-    if hasattr(cost, "decode_times"):
-        return np.asarray(cost.decode_times(np.full(steps, n_decode), positions), dtype=float)
-    return np.array([cost.step_time(StepShape.of((), n_decode, int(position))) for position in positions])

@@ -13,7 +13,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from labcode.checks import integer, positive
-from labcode.cost.hardware import GPUSpec, ModelSpec, as_gpu, as_model, roofline
+from labcode.cost import paper
+from labcode.cost.formula import combine
+from labcode.cost.specs import GPUSpec, ModelSpec
 from labcode.results.run import Run
 from labcode.simulate import simulate
 from labcode.workload import Workload
@@ -70,8 +72,7 @@ def ideal_decode(
     batch / max(read_weights + batch · (gather + move_kv · context), batch · (linear + logits + attention · context))
     """
     batch, context = integer("batch", batch), positive("context", context)
-    roofs = roofline(as_model(model), as_gpu(gpu))
-    return batch / max(roofs.memory_time(batch, batch * context), roofs.compute_time(batch, batch, batch * context))
+    return batch / float(paper(model, gpu).decode_times(batch, batch * context))
 
 
 @dataclass(frozen=True)
@@ -105,20 +106,19 @@ def fluid_bounds(
     of each roof.
     """
     batch = integer("batch", batch)
-    roofs = roofline(as_model(model), as_gpu(gpu))
+    cost = paper(model, gpu)
     steps = float(load.output.mean())
     prefills = batch / steps
     decodes, context = batch - prefills, mean_context(load)
     tokens = prefills * float(load.prompt.mean())
     pairs = prefills * float((load.prompt * (load.prompt + 1) / 2).mean())
-    memory = roofs.memory_time(decodes + tokens, decodes * context + tokens)
-    compute = roofs.compute_time(decodes + tokens, batch, decodes * context + pairs)
-    alone = max(roofs.memory_time(decodes, decodes * context), roofs.compute_time(decodes, decodes, decodes * context))
+    memory = cost.roofs.memory_time(decodes + tokens, decodes * context + tokens)
+    compute = cost.roofs.compute_time(decodes + tokens, batch, decodes * context + pairs)
+    alone = float(cost.decode_times(decodes, decodes * context))
     # One prompt a step: the usual case, and the dearest, since every prefill then waits for the weights once.
-    one = [roofs.compute_time(float(p), 1, p * (p + 1) / 2) for p in load.prompt]
-    floor = [roofs.memory_time(float(p), float(p)) for p in load.prompt]
-    apart = alone + prefills * float(np.maximum(one, floor).mean())
-    return FluidBounds(prefills / max(memory, compute), prefills / apart, memory, compute)
+    one = cost.prefill_times(load.prompt)
+    apart = alone + prefills * float(one.mean())
+    return FluidBounds(prefills / float(combine(memory, compute, cost.p)), prefills / apart, memory, compute)
 
 
 def waiting_at(run: Run, times: ArrayLike) -> NDArray[np.float64]:

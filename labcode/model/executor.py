@@ -14,14 +14,15 @@ from collections.abc import Sequence
 import numpy as np
 
 from labcode.checks import integer, one_of
-from labcode.cost.roofline import CostModel
+from labcode.cost import as_cost
+from labcode.cost.base import HasStepTime
+from labcode.cost.leap import SAME_INSTANT
 from labcode.model.cache import KVCache
 from labcode.model.counters import Counter
 from labcode.model.forward import Chunk, forward_ragged
 from labcode.model.weights import Llama
 from labcode.results.run import Run
 from labcode.simulation.engine import PaperClock, Plan
-from labcode.simulation.leap import SAME_INSTANT
 from labcode.workload import Workload
 
 
@@ -57,14 +58,12 @@ class ModelExecutor:
         If `clock` is neither; and by `execute` if a plan and the prompts do not fit together.
     """
 
-    def __init__(self, model: Llama, prompts: Sequence[Sequence[int]], clock: CostModel | str = "measured") -> None:
+    def __init__(self, model: Llama, prompts: Sequence[Sequence[int]], clock: HasStepTime | str = "measured") -> None:
         self.model = model
         self.prompts = [list(prompt) for prompt in prompts]
         if isinstance(clock, str):
             one_of("clock", clock, ("measured",))
-        elif not isinstance(clock, CostModel):
-            raise ValueError(f"clock = {clock!r}: 'measured', or an object with the method step_time(shape)")
-        self.paper = None if isinstance(clock, str) else PaperClock(clock)
+        self.paper = None if isinstance(clock, str) else PaperClock(as_cost(clock))
         self.outputs: list[list[int]] = [[] for _ in prompts]
         self.count = Counter()
         self._caches: dict[int, KVCache] = {}

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from labcode.cost.hardware import GPUSpec, ModelSpec, SeqWork, StepCost, as_gpu, as_model
+from labcode.cost.roofline import StepCost, price
+from labcode.cost.specs import GPUSpec, ModelSpec
+from labcode.cost.step import SeqWork
 
 
 @dataclass(frozen=True)
@@ -82,14 +84,5 @@ def padded_cost(model: ModelSpec | str, gpu: GPUSpec | str, works: Iterable[SeqW
     ValueError
         If `works` is empty or a name is unknown.
     """
-    model, gpu = as_model(model), as_gpu(gpu)
     box = Rectangle.of(works)
-    flops = (
-        2 * model.matmul_params * box.tokens
-        + 2 * model.hidden * model.vocab * box.sequences
-        + 4 * model.layers * model.heads * model.head_dim * box.pairs
-    )
-    weight_bytes = model.dtype_bytes * (model.params + model.hidden * box.tokens)
-    kv_bytes = model.kv_bytes_per_token * box.positions
-    memory, compute = (weight_bytes + kv_bytes) / gpu.achieved_bandwidth, flops / gpu.achieved_flops
-    return StepCost(max(memory, compute), flops, weight_bytes, kv_bytes, "compute" if compute > memory else "memory")
+    return price(model, gpu, box.tokens, box.sequences, box.pairs, box.positions)

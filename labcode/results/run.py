@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from labcode.cost.roofline import CostModel, RooflineCost, decode_times
+from labcode.cost import CostModel
 from labcode.results.metrics import SLO, Summary, itl_summary, mean, summarise
 from labcode.results.trace_export import write_chrome_trace
 from labcode.simulation.record import FINISHED, OUTCOMES, Record
@@ -71,21 +71,17 @@ class Run:
         frame["bound"] = self._bounds()
         return frame
 
-    def _bounds(self) -> NDArray[np.str_] | str:
+    def _bounds(self) -> NDArray[np.str_]:
         """Which roof binds at the first step of each segment; empty where the cost model does not say.
 
         Pairs of a prefill are taken from the step's tokens only for a single prompt; for several the linear
         layers decide, which dominate them by far.
         """
-        if not isinstance(self.cost, RooflineCost):
-            return ""
         s = self.record.segments
         batch, tokens = s["n_decode"] + s["n_idle"], s["prefill_tokens"]
         per_prompt = tokens / np.maximum(1, s["n_prefill"])
-        memory = self.cost.roofs.memory_time(tokens + batch, tokens + s["decode_kv"])
         pairs = tokens * per_prompt / 2 + s["decode_kv"]
-        compute = self.cost.roofs.compute_time(tokens + batch, s["n_prefill"] + batch, pairs)
-        return np.where(compute > memory, "compute", "memory")
+        return self.cost.bounds(tokens + batch, s["n_prefill"] + batch, pairs, tokens + s["decode_kv"])
 
     # Token times ---------------------------------------------------------------------------------------------
 
@@ -98,17 +94,10 @@ class Run:
         ends = np.repeat(s["end"][rows], steps)
         first = np.cumsum(steps) - steps
         several = np.flatnonzero(steps > 1)
-        if hasattr(self.cost, "decode_times"):
-            # Many runs of steps at once, but not all: a block fits into the processor's cache, and its sums stay short.
-            blocks = np.cumsum(steps[several]) // STEPS_AT_ONCE
-            for part in np.split(several, np.flatnonzero(np.diff(blocks)) + 1):
-                self._fill(ends, rows[part], first[part])
-        else:
-            for row in several:
-                k, a, b = rows[row], first[row], first[row] + steps[row] - 1
-                batch, kv = int(s["n_decode"][k] + s["n_idle"][k]), int(s["decode_kv"][k])
-                times = decode_times(self.cost, batch, kv, int(steps[row]))
-                ends[a:b] = s["start"][k] + np.cumsum(times)[:-1]
+        # Many runs of steps at once, but not all: a block fits into the processor's cache, and its sums stay short.
+        blocks = np.cumsum(steps[several]) // STEPS_AT_ONCE
+        for part in np.split(several, np.flatnonzero(np.diff(blocks)) + 1):
+            self._fill(ends, rows[part], first[part])
         return ends
 
     def _fill(self, ends: NDArray[np.float64], rows: NDArray[np.intp], first: NDArray[np.intp]) -> None:
@@ -121,7 +110,7 @@ class Run:
         inside = np.arange(counts.sum()) - np.repeat(before, counts)  # number of each step within its segment
         batch = np.repeat(s["n_decode"][rows] + s["n_idle"][rows], counts)
         kv = np.repeat(s["decode_kv"][rows], counts) + batch * inside
-        sums = np.cumsum(self.cost.decode_times(batch, kv))  # type: ignore[attr-defined]
+        sums = np.cumsum(self.cost.decode_times(batch, kv))
         offset = s["start"][rows] - np.concatenate([[0.0], sums])[before]
         ends[np.repeat(first, counts) + inside] = np.repeat(offset, counts) + sums
         ends[first + counts - 1] = s["end"][rows]

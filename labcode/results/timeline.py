@@ -23,9 +23,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from labcode.cost.roofline import StepShape
+from labcode.cost import StepShape
+from labcode.cost.leap import SAME_INSTANT
 from labcode.results.run import Run
-from labcode.simulation.leap import SAME_INSTANT
 
 PREFILL, DECODE, WAITING, IDLE, PAUSED, ABSENT = "P", "D", "·", "-", "=", " "
 MEANING = {

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labcode.checks import integer
+from labcode.cost import CostModel, StepShape
 from labcode.cost.hardware import SeqWork
-from labcode.cost.roofline import CostModel, StepShape
-from labcode.simulation.leap import SAME_INSTANT
+from labcode.cost.leap import SAME_INSTANT
 from labcode.simulation.pipeline import Pipeline
 from labcode.workload import Workload
 

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from labcode.checks import integer, non_negative
-from labcode.cost.roofline import CostModel
+from labcode.cost import CostModel
+from labcode.cost.leap import SAME_INSTANT
 from labcode.scheduler.memory import Memory
-from labcode.simulation.leap import SAME_INSTANT
 from labcode.simulation.record import Record
 from labcode.simulation.static import BatchRun, StaticRules, _refused
 from labcode.workload import Request, Workload

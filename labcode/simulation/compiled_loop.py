@@ -2,7 +2,7 @@
 
 It makes the same decisions as :class:`labcode.simulation.engine.ContinuousEngine`, in the same order, and a
 property test holds both to the same time stamps.  What the policies reduce to here: memory to the tokens that
-each request reserves, the order to one key a request, and the cost to six coefficients and an exponent.
+each request reserves, the order to one key a request, and the cost to its compiled form.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ import heapq
 import numpy as np
 from numpy.typing import NDArray
 
-from labcode.cost.roofline import RooflineCost
+from labcode.cost.compiled import CompiledCost, compiled_advance, compiled_step_time
+from labcode.cost.leap import SAME_INSTANT
 from labcode.jit import compiled
 from labcode.scheduler.memory import UNLIMITED, needs, refusal, reservation_rule
-from labcode.simulation.leap import SAME_INSTANT, run_length, steps_until
 from labcode.simulation.record import FINISHED, REFUSED, SEGMENT_COLUMNS, UNFINISHED, Record
 from labcode.workload import Workload
 
@@ -24,16 +24,8 @@ WIDE = ("steps", "prefill_tokens", "decode_kv", "kv_used", "kv_reserved")
 
 
 @compiled
-def roof_times(roofs, new, seqs, pairs, kv):  # type: ignore[no-untyped-def]
-    """Return memory time and compute time of a step, in seconds; `roofs` holds the six coefficients in order."""
-    memory = roofs[0] + roofs[1] * new + roofs[2] * kv
-    compute = roofs[3] * new + roofs[4] * seqs + roofs[5] * pairs
-    return memory, compute
-
-
-@compiled
 def serve(  # type: ignore[no-untyped-def]
-    arrival, prompt, output, key, need, capacity, max_bs, prefill_first, in_arrival_order, roofs, p, stop_at,
+    arrival, prompt, output, key, need, capacity, max_bs, prefill_first, in_arrival_order, form, stop_at,
     admitted, first_token, finished, outcome, span_first, span_count, times, narrow, wide,
 ):  # fmt: skip
     """Serve a workload; fill the output arrays and return the number of segments.
@@ -57,7 +49,7 @@ def serve(  # type: ignore[no-untyped-def]
             coming += 1
 
         # Admit from the head of the line, never past it.
-        count, new_tokens, new_pairs = 0, 0, 0.0
+        count, new_tokens, new_pairs, new_squares = 0, 0, 0.0, 0.0
         blocked = False
         while len(waiting) > 0 and decoding + count < max_bs:
             i = waiting[0][1]
@@ -71,6 +63,7 @@ def serve(  # type: ignore[no-untyped-def]
             count += 1
             new_tokens += prompt[i]
             new_pairs += prompt[i] * (prompt[i] + 1) / 2.0
+            new_squares += float(prompt[i]) * prompt[i]
         if count == 0 and decoding == 0:
             if coming == n:
                 break
@@ -82,22 +75,16 @@ def serve(  # type: ignore[no-untyped-def]
             batch = 0 if prefill_first else decoding
             first_kv = 0 if prefill_first else decode_kv
             tokens, moved = new_tokens + batch, new_tokens + first_kv
-            memory, compute = roof_times(roofs, tokens, count + batch, new_pairs + first_kv, moved)
-            steps = 1
-            now = start + run_length(memory, 0.0, compute, 0.0, p, 1.0)
+            steps, pairs = 1, new_pairs + first_kv
+            now = start + compiled_step_time(form, tokens, pairs, moved, count, new_squares, 0, batch, first_kv)
         else:
             batch, first_kv = decoding, decode_kv
-            steps = leaving[0][0] - decode_steps
-            memory, compute = roof_times(roofs, batch, batch, first_kv, first_kv)
-            memory_slope, compute_slope = roofs[2] * batch, roofs[5] * batch
             # An arrival changes the plan only if it can be seated: not when all seats are taken, nor when it
             # would stand behind somebody who does not fit.
             until = stop_at
             if coming < n and decoding < max_bs and not (blocked and in_arrival_order):
                 until = min(arrival[coming], stop_at)
-            if not np.isinf(until):
-                steps = steps_until(memory, memory_slope, compute, compute_slope, p, until - start, steps)
-            now = start + run_length(memory, memory_slope, compute, compute_slope, p, float(steps))
+            steps, now = compiled_advance(form, batch, first_kv, start, leaving[0][0] - decode_steps, until)
 
         if batch > 0:
             decode_steps += steps
@@ -147,7 +134,7 @@ def serve_workload(
     pool: int,
     max_bs: int,
     prefill_first: bool,
-    cost: RooflineCost,
+    cost: CompiledCost,
     stop_at: float,
 ) -> Record:
     """Serve `load` with the compiled loop.
@@ -173,13 +160,11 @@ def serve_workload(
     rows = 3 * n + 8
     times, narrow, wide = np.empty((2, rows)), np.empty((3, rows), np.int32), np.empty((5, rows), np.int64)
     barred = np.where(load.prompt + load.output > longest, capacity + 1, need) if longest else need
-    roofs = cost.roofs
     m = serve(
         # Fresh copies, so that the compiler meets the same array types whatever the order is.
         load.arrival, load.prompt, load.output, np.array(keys, dtype=float), barred, capacity, min(max_bs, n),
         prefill_first, bool(np.all(np.diff(keys) >= 0)),
-        np.array([roofs.read_weights, roofs.gather, roofs.move_kv, roofs.linear, roofs.logits, roofs.attention]),
-        cost.p, stop_at, admitted, first_token, finished, outcome, span_first, span_count, times, narrow, wide,
+        cost, stop_at, admitted, first_token, finished, outcome, span_first, span_count, times, narrow, wide,
     )  # fmt: skip
     columns = dict(zip(NARROW, narrow[:, :m], strict=True)) | dict(zip(WIDE, wide[:, :m], strict=True))
     nobody = np.broadcast_to(np.int32(0), m)  # a finished sequence never keeps its seat here

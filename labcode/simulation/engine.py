@@ -13,14 +13,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-import numpy as np
-
-from labcode.cost.hardware import SeqWork
-from labcode.cost.roofline import CostModel, RooflineCost, StepShape, decode_times
+from labcode.cost import CostModel, SeqWork, StepShape
+from labcode.cost.leap import SAME_INSTANT
 from labcode.scheduler.memory import UNLIMITED, Memory
 from labcode.scheduler.policies import Discipline
 from labcode.scheduler.preemption import latest_arrival
-from labcode.simulation.leap import SAME_INSTANT, run_length, steps_until
 from labcode.simulation.record import Record, Recorder
 from labcode.workload import Request, Workload
 
@@ -89,26 +86,9 @@ class PaperClock:
 
     def execute(self, plan: Plan, start: float, until: float) -> tuple[int, float]:
         """Return how many steps were made and when the last one ended, in seconds."""
-        shape, cost = plan.shape, self.cost
         if plan.steps == 1:
-            return 1, start + cost.step_time(shape)
-        if isinstance(cost, RooflineCost):
-            roofs, batch = cost.roofs, shape.n_decode
-            lines = (
-                roofs.memory_time(batch, shape.kv),
-                roofs.move_kv * batch,
-                roofs.compute_time(batch, batch, shape.pairs),
-                roofs.attention * batch,
-                cost.p,
-            )
-            steps = plan.steps if until == FOREVER else steps_until(*lines, until - start, plan.steps)
-            return steps, start + run_length(*lines, float(steps))
-        # Unknown cost models are asked step by step, but no further than the arrival can be away.
-        one = cost.step_time(shape)
-        steps = plan.steps if until == FOREVER else min(plan.steps, int(max(0.0, until - start) / one) + 2)
-        ends = start + np.cumsum(decode_times(cost, shape.n_decode, shape.decode_kv, steps))
-        made = min(steps, int(np.searchsorted(ends, until - SAME_INSTANT)) + 1)
-        return made, float(ends[made - 1])
+            return 1, start + self.cost.step_time(plan.shape)
+        return self.cost.advance(plan.shape, start, plan.steps, until)
 
 
 @dataclass(frozen=True)

@@ -29,15 +29,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labcode.checks import integer
+from labcode.cost import StepShape, as_cost
+from labcode.cost.base import HasStepTime
 from labcode.cost.hardware import GPUSpec, ModelSpec
-from labcode.cost.roofline import CostModel, StepShape, paper
 
 #: Sequences -> seconds that one stage takes for one iteration of them.
 StageTime = Callable[[int], float]
 
 
 def stage_time(
-    model: ModelSpec | str, gpu: GPUSpec | str, stages: int, context: int, cost: CostModel | None = None
+    model: ModelSpec | str, gpu: GPUSpec | str, stages: int, context: int, cost: HasStepTime | None = None
 ) -> StageTime:
     """Return how long a stage takes for a decode iteration of b sequences with `context` cached tokens each,
     in seconds.
@@ -46,7 +47,7 @@ def stage_time(
     it reads that share of the weights and of the KV cache and needs that share of the time.
     """
     stages, context = integer("stages", stages), integer("context", context)
-    price = cost or paper(model, gpu)
+    price = as_cost("paper" if cost is None else cost, model, gpu)
     return lambda b: price.step_time(StepShape.of((), b, b * context)) / stages
 
 

@@ -9,10 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from labcode.cost.hardware import SeqWork
-from labcode.cost.roofline import CostModel, RooflineCost, StepShape, decode_times
+from labcode.cost import CostModel, SeqWork, StepShape
+from labcode.cost.leap import SAME_INSTANT
 from labcode.scheduler.memory import Memory
-from labcode.simulation.leap import SAME_INSTANT, run_length
 from labcode.simulation.record import Record, Recorder
 from labcode.workload import Request, Workload
 
@@ -38,23 +37,6 @@ class StaticRules:
     padded: bool = False
     keep_seats: bool = True
     early_return: bool = True
-
-
-def run_time(cost: CostModel, seats: int, kv: int, steps: int) -> float:
-    """Return how long `steps` decode steps of `seats` sequences take that hold `kv` positions at the first, in s."""
-    if isinstance(cost, RooflineCost):
-        roofs = cost.roofs
-        return float(
-            run_length(
-                roofs.memory_time(seats, kv),
-                roofs.move_kv * seats,
-                roofs.compute_time(seats, seats, kv),
-                roofs.attention * seats,
-                cost.p,
-                float(steps),
-            )
-        )
-    return float(decode_times(cost, seats, kv, steps).sum())
 
 
 class BatchRun:
@@ -96,7 +78,8 @@ class BatchRun:
             if not left:
                 break
             steps = 1 if self.step_by_step else left[0].output - made
-            start, now = now, now + run_time(self.cost, seats, decode_kv, steps)
+            start = now
+            _, now = self.cost.advance(StepShape.of((), seats, decode_kv), start, steps)
             used += len(left) * steps
             rec.rows.append(
                 (start, now, steps, 0, 0, len(left), seats - len(left), decode_kv, used, self.reserved(used), waiting)
@@ -133,7 +116,8 @@ def run_static(
     arrivals = np.array([request.arrival for request in line])
     now, head = 0.0, 0
     while head < len(line) and now < stop_at:
-        now = max(now, line[head].arrival)
+        if line[head].arrival > now + SAME_INSTANT:
+            now = line[head].arrival
         batch: list[Request] = []
         while head < len(line) and len(batch) < rules.max_bs and line[head].arrival <= now + SAME_INSTANT:
             if not memory.try_admit(line[head], line[head].prompt):
@@ -144,7 +128,7 @@ def run_static(
             engine.rec.refuse(line[head].id, f"does not fit into the empty pool (prompt {line[head].prompt} tokens)")
             head += 1
             continue
-        waiting = int(np.searchsorted(arrivals, now, "right")) - head
+        waiting = int(np.searchsorted(arrivals, now + SAME_INSTANT, "right")) - head
         now = engine.run_batch(batch, now, waiting)
     return engine.rec.record()
 

@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 
 from labcode import simulate, workload
+from labcode.cost import StepShape
 from labcode.cost.hardware import SeqWork
 from labcode.cost.measured import Grid, MeasuredCost, a100_llama3_8b, knots, samples
-from labcode.cost.roofline import StepShape
 
 PLANE = Grid(np.array([1.0, 2, 4]), np.array([0.0, 10]), np.array([[1.0, 11], [2, 12], [4, 14]]))  # row + column
 

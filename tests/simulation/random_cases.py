@@ -6,8 +6,9 @@ import numpy as np
 from hypothesis import strategies as st
 
 from labcode import workload
+from labcode.cost import StepShape, linear, paper, smooth
 from labcode.cost.hardware import GPUSpec, ModelSpec
-from labcode.cost.roofline import StepShape, linear, paper, smooth
+from labcode.cost.measured import a100_llama3_8b
 
 #: A model so small that a pool of a few hundred tokens is natural, on a GPU whose two roofs both bind in reach.
 MODEL = ModelSpec("toy", 1e6, 4, 64, 4, 2, 16, 256, 1000, dtype_bytes=2, max_context=512)
@@ -25,6 +26,7 @@ COSTS = {
     "paper": paper(MODEL, GPU),
     "smooth": smooth(MODEL, GPU, 1.7),
     "linear": linear(1e-3, 1e-4),
+    "measured": a100_llama3_8b(),
     "own": Quadratic(),
 }
 

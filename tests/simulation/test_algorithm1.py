@@ -8,7 +8,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from labcode import simulate, workload
-from labcode.cost.roofline import StepShape
+from labcode.cost import StepShape
 from labcode.course.evidence.orca_evaluation import (
     Machine,
     compare,

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from labcode import simulate, workload
-from labcode.cost.roofline import StepShape
+from labcode.cost import StepShape
 from labcode.simulation.bucketed import BucketRules
 from labcode.simulation.static import StaticRules
 from tests.simulation.random_cases import COSTS, GPU, MODEL, loads

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from labcode import SLO, simulate
-from labcode.simulation.leap import run_length, steps_until
+from labcode.cost.leap import run_length, steps_until
 from labcode.simulation.static import StaticRules
 from tests.simulation.random_cases import COSTS, GPU, MODEL, loads, options
 
@@ -45,7 +47,10 @@ def test_every_policy(load, chosen):
 
 @pytest.mark.slow
 @settings(max_examples=700, deadline=None)
-@given(loads(), options(memories=("max:256", "pow2", "oracle", "unlimited"), costs=("paper", "smooth", "linear")))
+@given(
+    loads(),
+    options(memories=("max:256", "pow2", "oracle", "unlimited"), costs=("paper", "smooth", "linear", "measured")),
+)
 def test_compiled_loop_against_readable_loop(load, chosen):
     if chosen["prefill"] == "chunked":
         chosen |= {"prefill": "prefill_first"}
@@ -59,7 +64,7 @@ def test_compiled_loop_against_readable_loop(load, chosen):
 def test_readable_loop_leaps_too(load, chosen):
     """What a machine without the compiler runs."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("labcode.simulate.AVAILABLE", False)
+        patch.setattr(import_module("labcode.simulate"), "AVAILABLE", False)
         assert_same(simulate(load, **chosen), simulate(load, step_by_step=True, **chosen))
 
 

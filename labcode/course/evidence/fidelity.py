@@ -16,10 +16,11 @@ from scipy.optimize import least_squares
 
 from labcode import workload
 from labcode.checks import one_of
-from labcode.cost import hardware
+from labcode.cost import CostModel, StepShape, hardware
+from labcode.cost.formula import combine
 from labcode.cost.hardware import GPUSpec, ModelSpec, SeqWork, roofline
 from labcode.cost.measured import a100_llama3_8b, samples
-from labcode.cost.roofline import CostModel, RooflineCost, StepShape
+from labcode.cost.roofline import RooflineCost
 from labcode.experiments.goodput import goodput
 from labcode.results.metrics import SLO
 from labcode.simulate import simulate
@@ -50,11 +51,8 @@ def linear_layer_times(tokens: ArrayLike, model: ModelSpec, gpu: GPUSpec, p: flo
 
     Memory: the layer's matrices once.  Compute: two FLOPs a parameter and token.
     """
-    tokens = np.asarray(tokens, dtype=float)
-    per_layer = model.matmul_params / model.layers
-    memory = np.full_like(tokens, per_layer * model.dtype_bytes / gpu.achieved_bandwidth)
-    compute = 2 * per_layer * tokens / gpu.achieved_flops
-    return RooflineCost(roofline(model, gpu), p).combine(memory, compute)
+    roofs = roofline(layers_only(replace(model, layers=1)), gpu)
+    return np.asarray(combine(roofs.read_weights, roofs.linear * np.asarray(tokens, dtype=float), p))
 
 
 def linear_residuals(title: str, bandwidth: float, compute: float, p: float = np.inf) -> pd.DataFrame:

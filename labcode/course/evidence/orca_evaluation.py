@@ -28,11 +28,10 @@ import numpy as np
 
 from labcode import workload
 from labcode.checks import integer, positive
+from labcode.cost import CostModel, StepShape, paper
 from labcode.cost.hardware import SeqWork, gpu, kv_capacity
-from labcode.cost.roofline import CostModel, StepShape, paper
+from labcode.cost.leap import SAME_INSTANT
 from labcode.simulation.algorithm1 import OrcaScheduler
-from labcode.simulation.leap import SAME_INSTANT
-from labcode.simulation.static import run_time
 from labcode.workload import Workload
 
 MODEL, GPU, GPUS = "gpt3-175b", "a100-40", 16
@@ -100,7 +99,8 @@ def faster_transformer(load: Workload, max_bs: int, machine: Machine, shortest_p
         steps = int((np.maximum(prompt - first, 0) + output).max()) - 1
         size = len(prompt)
         now += cost.step_time(StepShape.of([SeqWork(first)] * size))
-        now += run_time(cost, size, size * (first + 1), steps) if steps else 0.0
+        if steps:
+            _, now = cost.advance(StepShape.of((), size, size * (first + 1)), now, steps)
         finished[batch] = now
         head = batch.stop
     return finished

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from labcode.checks import integer, positive
-from labcode.cost.hardware import GPUSpec, ModelSpec, as_gpu, as_model, roofline
+from labcode.cost import paper
+from labcode.cost.specs import GPUSpec, ModelSpec
 from labcode.queueing.closed_forms import MG1, MM1, quantile_of_tail
 from labcode.queueing.little import LittleArea, little
 from labcode.queueing.sharing import MG1PS, SharedServer
@@ -55,13 +56,10 @@ def offline_rate(load: Workload, max_bs: int = 256) -> float:
 
 def alone_time(load: Workload, model: ModelSpec | str = MODEL, gpu: GPUSpec | str = GPU) -> np.ndarray:
     """Seconds that each request takes with the GPU to itself (shape (len(load),))."""
-    roofs = roofline(as_model(model), as_gpu(gpu))
+    cost = paper(model, gpu)
     prompt, output = load.prompt.astype(float), load.output.astype(float)
-    memory = roofs.read_weights + (roofs.gather + roofs.move_kv) * prompt
-    compute = roofs.linear * prompt + roofs.logits + roofs.attention * prompt * (prompt + 1) / 2
-    first = np.maximum(memory, compute)
     later = output - 1  # they read prompt + 1 ... prompt + output - 1 positions, prompt + output / 2 on average
-    return first + later * (roofs.read_weights + roofs.gather + roofs.move_kv * (prompt + output / 2))
+    return cost.prefill_times(prompt) + later * cost.roofs.memory_time(1, prompt + output / 2)
 
 
 def service_curve(
@@ -77,20 +75,14 @@ def service_curve(
     decode, excess : ndarray, shape (limit,)
         Time of a pure decode step; mean of (step with one prompt) - (pure decode step).
     """
-    roofs = roofline(as_model(model), as_gpu(gpu))
+    cost = paper(model, gpu)
     n = np.arange(1, integer("limit", limit) + 1, dtype=float)[:, None]
     prompt, output = load.prompt.astype(float), load.output.astype(float)
     context = ((prompt + output / 2) * output).sum() / output.sum()
-
-    def step(new: np.ndarray, kv: np.ndarray, seqs: np.ndarray, pairs: np.ndarray) -> np.ndarray:
-        memory = roofs.read_weights + roofs.gather * new + roofs.move_kv * kv
-        compute = roofs.linear * new + roofs.logits * seqs + roofs.attention * pairs
-        return np.maximum(memory, compute)
-
     held = n * (context + 1)
-    decode = step(n, held, n, held)
+    decode = cost.decode_times(n, held)
     joined = prompt[:sample][None, :]
-    mixed = step(n + joined, held + joined, n + 1, held + joined * (joined + 1) / 2)
+    mixed = cost.times(n + joined, n + 1, held + joined * (joined + 1) / 2, held + joined)
     return decode[:, 0], (mixed - decode).mean(axis=1)
 
 

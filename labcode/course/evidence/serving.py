@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from labcode import workload
-from labcode.cost.roofline import StepShape
+from labcode.cost import StepShape
 from labcode.results.run import Run
 from labcode.results.timeline import OneStep, timeline
 from labcode.simulate import simulate

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 
+from labcode.cost.formula import scalar_combine
 from labcode.jit import compiled
 
 #: Two times closer than this (seconds) are the same instant.  Stepping and leaping round differently in
@@ -52,9 +53,7 @@ def run_length(
         return series(compute, compute_slope, before) + series(memory + memory_slope * before, memory_slope, after)
     total = 0.0
     for i in range(int(steps)):
-        m, c = memory + memory_slope * i, compute + compute_slope * i
-        longer, shorter = max(m, c), min(m, c)
-        total += longer * (1.0 + (shorter / longer) ** p) ** (1.0 / p)
+        total += scalar_combine(memory + memory_slope * i, compute + compute_slope * i, p)
     return total
 
 
