@@ -13,6 +13,7 @@ roofs.  The appendix on fidelity says how far that is from metal.
 from __future__ import annotations
 
 from labcode.cost.catalogue import GPUS, MODELS, as_gpu, as_model, gpu, model
+from labcode.cost.hf_config import model_from_config
 from labcode.cost.roofline import Roofline, StepCost, roofline, step_cost
 from labcode.cost.specs import GPUSpec, ModelSpec
 from labcode.cost.step import SeqWork, StepShape
@@ -31,6 +32,7 @@ __all__ = [
     "gpu",
     "kv_capacity",
     "model",
+    "model_from_config",
     "roofline",
     "step_cost",
 ]

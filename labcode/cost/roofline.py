@@ -35,19 +35,27 @@ class StepCost:
 def roofline(model: ModelSpec, gpu: GPUSpec) -> Roofline:
     """Return the two roofs of `model` on `gpu`.
 
-    Every parameter is read once a step; besides, each new position gathers its row of the embedding
-    table.  (For a model whose input and output embeddings are two tables this counts the input table
+    Every parameter outside the experts is read once a step; besides, each new position gathers its row of the
+    embedding table.  (For a model whose input and output embeddings are two tables this counts the input table
     in full, as the lecture does: 6.5 % too many bytes for Llama-3-8B.)  Logits are computed for the
     last position of each sequence only.
+
+    Of E experts in a layer a step reads those that at least one of its T new positions takes.  If each position
+    takes k different ones, all sets being equally likely, and positions choose independently, then a given expert is
+    left out by one position with probability 1 - k/E and by all with (1 - k/E)^T.  By linearity of expectation a step
+    reads E (1 - (1 - k/E)^T) experts of each layer, and that is what it is charged.  Real routers have favourites and
+    neighbouring tokens agree, so that they read fewer; several GPUs that share the experts are not modelled.
     """
     bandwidth, flops = gpu.achieved_bandwidth, gpu.achieved_flops
     return Roofline(
-        read_weights=model.weight_bytes / bandwidth,
+        read_weights=(model.weight_bytes - model.expert_bytes) / bandwidth,
         gather=model.dtype_bytes * model.hidden / bandwidth,
         move_kv=model.kv_bytes_per_token / bandwidth,
         linear=2 * model.matmul_params / flops,
         logits=2 * model.hidden * model.vocab / flops,
         attention=4 * model.layers * model.heads * model.head_dim / flops,
+        read_experts=model.expert_bytes / bandwidth,
+        unrouted=1 - model.experts_per_token / model.experts if model.experts else 0.0,
     )
 
 
