@@ -1,5 +1,7 @@
 """Sphinx extension of this book: stale results are impossible, and no page asks for anything from outside.
 
+What a page has beyond the plain notebook (numbers measured by this build, badges, boxed exercises) is added by
+`tools.sphinx_plain`.
 jupyter-book loads it through `local_extensions` in _config.yml, so the rules also hold when someone calls
 ``jupyter-book build .`` instead of ``make book``.
 """
@@ -13,6 +15,7 @@ from typing import Any
 from sphinx.application import Sphinx
 from sphinx.config import Config
 
+from tools import sphinx_plain
 from tools.execute import PAGE_VIEW
 from tools.fingerprint import cache_path, discard_if_changed
 from tools.vendor import gather
@@ -58,4 +61,5 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("config-inited", drop_unwanted, priority=900)
     app.connect("config-inited", add_lab_assets, priority=901)
     app.connect("build-finished", forget_mixed_results)
+    sphinx_plain.connect(app)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

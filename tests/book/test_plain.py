@@ -1,0 +1,119 @@
+"""The chapters are ordinary Jupyter Markdown, their references are right, their numbers are those of their code."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jupyter_cache import get_cache
+
+from tools.bibliography import main as bibliography
+from tools.execute import run_all
+from tools.fingerprint import cache_path
+from tools.numbers import stale, typed
+from tools.plain import documents, special_syntax, texts, wrong_references
+
+ROOT = Path(__file__).resolve().parents[2]
+NOTEBOOKS = sorted((ROOT / "book").glob("*.ipynb"))
+HIDDEN = {"hide-input", "hide-cell", "remove-input", "remove-cell"}
+
+
+@pytest.mark.parametrize("path", documents(ROOT), ids=lambda p: p.stem)
+def test_markdown_is_ordinary(path: Path) -> None:
+    assert [f"cell {cell}: {found}" for cell, text in texts(path) for found in special_syntax(text)] == []
+
+
+@pytest.mark.parametrize(
+    "planted",
+    [
+        "see {term}`goodput`",
+        "it takes {glue:text}`ch08_gs:.2f` s",
+        "by {cite:t}`yu2022orca`",
+        ":::{note}\nx\n:::",
+        "```{math}\n:label: a\nx\n```",
+        "::::\ntext\n::::",
+        "[paper GPU]{.num-paper}",
+        "(a-target)=\n# Title",
+        "term\n: definition",
+        "{{ version }}",
+        "$$ a = b $$ (eq-a)",
+        "% a comment",
+        "{#id .class}\ntext",
+    ],
+)
+def test_special_syntax_is_found(planted: str) -> None:
+    assert len(special_syntax(f"Text before.\n\n{planted}\n\nText after.")) >= 1
+
+
+def test_ordinary_markdown_is_not_taken_for_special_syntax() -> None:
+    ordinary = (
+        'A set `{"a": 1}`, mathematics $\\frac{a}{b}[c]{d}$ and $O_{i}$, `[x]{y}`, a note: text.\n\n'
+        "```python\n: x\n(a)=\n{term}\n```\n\n$$\n\\begin{aligned} a &= b \\\\ c &= d \\end{aligned} \\tag{3.1}\n$$\n\n"
+        "> quote\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n185<!--ratio:.0f--> <small>paper GPU</small>\n"
+    )
+    assert special_syntax(ordinary) == []
+
+
+def test_references_within_the_book_are_right() -> None:
+    assert wrong_references(ROOT) == []
+
+
+def test_bibliography_is_what_the_references_give() -> None:
+    assert bibliography(["--check"]) == 0, "run `python -m tools.bibliography`"
+
+
+def book_with(folder: Path, text: str) -> Path:
+    """Make a root whose book is the bibliography and one page."""
+    (folder / "book").mkdir()
+    for name in ("references.bib", "bibliography.md"):
+        shutil.copy2(ROOT / "book" / name, folder / "book")
+    (folder / "book" / "page.md").write_text(text)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("link", "said"),
+    [
+        ("[x](nowhere.ipynb)", "no such file"),
+        ("[x](page.md#nowhere)", "no such place"),
+        ("[x](#nowhere)", "no such place"),
+        ("[(3.2)](#eq-a)", "it is (3.1)"),
+        ("[figure 3.2](page.md#fig-a)", "it is Figure 3.1"),
+        ("[Yu et al., 2023](bibliography.md#yu2022orca)", "it is Yu et al., 2022"),
+    ],
+)
+def test_wrong_references_are_found(tmp_path: Path, link: str, said: str) -> None:
+    right = "[(3.1)](#eq-a) [figure 3.1](#fig-a) [Yu et al., 2022](bibliography.md#yu2022orca)"
+    targets = '<a id="eq-a"></a>\n\n$$\na = b \\tag{3.1}\n$$\n\n<a id="fig-a"></a>**Figure 3.1.** A caption.\n\n'
+    (sentence,) = wrong_references(book_with(tmp_path, f"{targets}{right} {link}"))
+    assert said in sentence and "page.md" in sentence
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
+def test_cells_hidden_on_the_page_are_collapsed_in_every_front_end(path: Path) -> None:
+    for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+        hidden = bool(HIDDEN & set(cell["metadata"].get("tags", [])))
+        collapsed = cell["metadata"].get("jupyter", {}).get("source_hidden", False)
+        assert hidden == collapsed, cell["id"]
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
+def test_no_number_is_typed_where_a_computed_one_belongs(path: Path) -> None:
+    assert typed(path) == []
+
+
+@pytest.fixture(scope="session")
+def executed() -> Any:
+    """The cache with all notebooks run (they have been, where the book has just been built)."""
+    folder = cache_path(ROOT)
+    assert run_all(NOTEBOOKS, folder, workers=2) == []
+    return get_cache(str(folder))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
+def test_numbers_in_the_text_are_those_of_the_code(path: Path, executed: Any) -> None:
+    assert stale(path, executed) == [], f"run `python -m tools.numbers {path.stem}` and read the sentences again"
