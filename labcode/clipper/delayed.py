@@ -8,6 +8,7 @@ import numpy as np
 
 from labcode.checks import integer, non_negative, positive
 from labcode.clipper.profiles import LatencyProfile
+from labcode.results.metrics import percentile
 
 
 @dataclass(frozen=True)
@@ -49,9 +50,9 @@ class DelayedRun:
         """Requests per second over the whole span."""
         return len(self.latency) / self.span
 
-    def quantile(self, q: float) -> float:
-        """Latency (s) at level `q` over requests."""
-        return float(np.quantile(self.latency, q))
+    def percentile(self, q: float) -> float:
+        """Latency (s) of the q-th percentile over requests; see `labcode.results.metrics.percentile`."""
+        return percentile(self.latency, q)
 
 
 def simulate_delayed(

@@ -105,6 +105,7 @@ def bootstrap_interval(
     rng = np.random.default_rng(seed)
     picks = rng.integers(0, len(draws), (integer("resamples", resamples, at_least=100), len(draws)))
     again = np.array([statistic(draws[pick]) for pick in picks])
+    # Ends of an interval over resamples, not a percentile of anything measured: interpolated.
     low, high = np.quantile(again, [(1 - confidence) / 2, (1 + confidence) / 2])
     value = float(statistic(draws))
     return Interval(value, min(float(low), value), max(float(high), value), len(draws), confidence)

@@ -17,6 +17,7 @@ from labcode.queueing.closed_forms import MG1, MM1, quantile_of_tail
 from labcode.queueing.little import LittleArea, little
 from labcode.queueing.sharing import MG1PS, SharedServer
 from labcode.queueing.transform import empirical, mg1_tail
+from labcode.results.metrics import percentile
 from labcode.simulate import simulate
 from labcode.workload import Workload
 
@@ -24,7 +25,7 @@ MODEL, GPU = "llama3-8b", "h100"
 
 
 @dataclass(frozen=True)
-class Measured:
+class Sojourn:
     """Sojourn (arrival to last token, s) of a run's requests, those of its first and last tenth left out."""
 
     mean: float
@@ -32,7 +33,7 @@ class Measured:
     little: LittleArea
 
 
-def measured(load: Workload, max_bs: int = 256) -> Measured:
+def measured(load: Workload, max_bs: int = 256) -> Sojourn:
     """Run `load` by continuous batching with KV memory unlimited, so that seats are the only limit."""
     table = simulate(load, MODEL, GPU, max_bs=max_bs, memory="unlimited").requests
     arrival, finished = table.arrival.to_numpy(), table.finished.to_numpy()
@@ -40,7 +41,7 @@ def measured(load: Workload, max_bs: int = 256) -> Measured:
     inner = slice(edge, len(load) - edge)
     sojourn = (finished - arrival)[inner]
     window = (float(arrival[edge]), float(arrival[-edge - 1]))
-    return Measured(float(sojourn.mean()), float(np.quantile(sojourn, 0.99)), little(arrival, finished, window))
+    return Sojourn(float(sojourn.mean()), percentile(sojourn, 99), little(arrival, finished, window))
 
 
 def offline_rate(load: Workload, max_bs: int = 256) -> float:
@@ -117,7 +118,7 @@ def predicted(load: Workload, rate: float, offline: float, limit: int = 256) -> 
     slowed by the same factor.
     """
     work = load.output / load.output.mean()
-    long = float(np.quantile(work, 0.99))
+    long = percentile(work, 99)
     nan = (float("nan"), float("nan"))
     result = dict.fromkeys(THEORIES, nan)
     if rate < offline:

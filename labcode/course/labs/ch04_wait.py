@@ -17,7 +17,7 @@ N = 4000
 def point(model: str, load: float, wait: float) -> tuple[float, float, float, float, float]:
     """Busy share, mean and p99 latency (ms), mean batch, throughput (1/s)."""
     run = delayed_run(MODELS[model], wait / 1e3, seed=0, n=N, load=load)
-    return run.busy, run.mean_latency * 1e3, run.quantile(0.99) * 1e3, run.mean_batch, run.throughput
+    return run.busy, run.mean_latency * 1e3, run.percentile(99) * 1e3, run.mean_batch, run.throughput
 
 
 def compute(wait: float, model: str, load: float) -> Result:

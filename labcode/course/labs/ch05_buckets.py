@@ -9,12 +9,13 @@ import numpy as np
 from labcode import simulate, workload
 from labcode.labkit.lab import Control, Lab, Result
 from labcode.labkit.panel import Axis, Mark, Panel, Series
-from labcode.results.metrics import percentile
+from labcode.results.metrics import percentile, weighted_percentiles
 from labcode.results.run import Run
 from labcode.simulation.bucketed import BucketRules
 
 COUNT, LONGEST, OUTPUT, MAX_BS = 240, 2048, 32, 16
 WAITS = (0, 100, 400, 1000)  # ms
+# The curve's points, read by the nearest rank as every percentile is.
 SHARES = (0.02, *np.linspace(0.05, 0.95, 37).tolist(), 0.98, 0.99, 1.0)
 
 
@@ -41,6 +42,11 @@ def waits_for(run: Run) -> np.ndarray:
     return run.record.first_token - run.load.arrival
 
 
+def curve_of(ttft: np.ndarray) -> tuple[float, ...]:
+    """Return the TTFT (s) that each of `SHARES` of the requests keeps."""
+    return tuple(weighted_percentiles(ttft, None, [100 * share for share in SHARES]))
+
+
 def occupancy(run: Run) -> tuple[float, float]:
     """Return the mean batch size and the useful share of the computed prompt tokens."""
     batch, tokens = run.record.segments["n_prefill"], run.record.segments["prefill_tokens"]
@@ -61,8 +67,14 @@ def compute(buckets: int, wait_ms: float, rate: float) -> Result:
         Axis("TTFT", "s", "log"),
         Axis("Share of requests served by then", limits=(0, 1)),
         (
-            Series("this setting", "line", tuple(np.quantile(ttft, SHARES)), SHARES),
-            Series("pinned: one bucket, no wait", "line", tuple(np.quantile(base, SHARES)), SHARES, role="baseline"),
+            Series("this setting", "line", curve_of(ttft), SHARES),
+            Series(
+                "pinned: one bucket, no wait",
+                "line",
+                curve_of(base),
+                SHARES,
+                role="baseline",
+            ),
         ),
         marks=marks,
         text=f"Median {1000 * p50:.0f} ms, P99 {1000 * p99:.0f} ms; pinned median {1000 * p50_base:.0f} ms.",

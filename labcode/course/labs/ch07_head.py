@@ -9,6 +9,7 @@ import numpy as np
 from labcode import simulate, workload
 from labcode.labkit.lab import Control, Lab, Result
 from labcode.labkit.panel import Axis, Mark, Panel, Series
+from labcode.results.metrics import percentile
 from labcode.results.run import Run
 from labcode.scheduler.memory import ReservationMemory
 from labcode.scheduler.skipping import SkippingQueue
@@ -35,7 +36,7 @@ def figures(run: Run, large: np.ndarray) -> tuple[float, ...]:
     """Return mean and P99 of the small requests' TTFT, mean and maximum of the large ones' (s)."""
     ttft = run.record.first_token - run.load.arrival
     small, big = ttft[~large], ttft[large]
-    return float(small.mean()), float(np.quantile(small, 0.99)), float(big.mean()), float(big.max())
+    return float(small.mean()), percentile(small, 99), float(big.mean()), float(big.max())
 
 
 def reserved(run: Run, times: np.ndarray) -> tuple[float, ...]:

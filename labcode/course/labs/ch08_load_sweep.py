@@ -78,7 +78,7 @@ def compute(rate: float, seats: int, limit: float, percentile: str) -> Result:
     """Measure three systems at all rates; read them at one."""
     q = PERCENTILES[percentile]
     met = over_rates(seats, lambda p: float(np.mean((p.ttft <= limit) & p.smooth)))
-    ttft = over_rates(seats, lambda p: float(np.percentile(p.ttft, q)))
+    ttft = over_rates(seats, lambda p: weighted_percentile(p.ttft, None, q))
     tokens = over_rates(seats, lambda p: p.tokens_per_s)
     itl = over_rates(seats, lambda p: p.itl_p99)
     at = RATES.index(rate)
