@@ -6,7 +6,8 @@ import csv
 import hashlib
 import io
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from functools import cache, partial
 from pathlib import Path
@@ -14,8 +15,12 @@ from types import BuiltinFunctionType, CodeType, FunctionType, MethodType
 from typing import Any
 
 import numpy as np
+from filelock import FileLock, Timeout
 
 from labcode.experiments.tasks import Item, Task
+
+#: Seconds that a process waits for another's row; one is written in a millisecond.
+PATIENCE = 60.0
 
 
 @cache
@@ -82,27 +87,51 @@ def item_key(task: Task, item: Item) -> str:
 
 
 class Store:
-    """A CSV file of finished items.
+    """A CSV file of finished items, which several processes may append to.
 
-    Each row is written with one call and flushed; a row that an interruption cut short is recognised by its
-    missing last column and left out, so that its item is simply done again.  Failed items are not written:
-    whoever resumes wants them tried again.
+    Each row is written with one call, under a lock on the file beside it (``.csv.lock``), after whatever others have
+    written meanwhile.  A row that an interruption cut short is recognised by its missing end and overwritten, so that
+    its item is simply done again.  Failed items are not written: whoever resumes wants them tried again.
     """
 
-    def __init__(self, path: str | os.PathLike[str], parameters: list[str]) -> None:
+    def __init__(self, path: str | os.PathLike[str], parameters: list[str], patience: float = PATIENCE) -> None:
         self.path, self.parameters = Path(path), parameters
         if self.path.suffix != ".csv":
             raise ValueError(f"path = {str(path)!r}: the name of a .csv file is needed")
+        self.lock = FileLock(f"{self.path}.lock", timeout=patience)
         self.columns: list[str] | None = None
         self.known: dict[str, dict[str, float]] = {}
         self.whole = 0  # bytes of the file up to the end of its last complete row
         if self.path.exists():
-            self._read()
+            with self._locked():
+                self._read()
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Hold the file's lock.
+
+        Raises
+        ------
+        ValueError
+            If another process does not let go of it in time.
+        """
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            self.lock.acquire()
+        except Timeout:
+            raise ValueError(
+                f"path = {str(self.path)!r}: another process has held the file's lock for {self.lock.timeout:g} s; "
+                "wait for it, or take another file"
+            ) from None
+        try:
+            yield
+        finally:
+            self.lock.release()
 
     def _read(self) -> None:
-        text = self.path.read_bytes()
-        self.whole = text.rfind(b"\n") + 1
-        rows = list(csv.reader(text[: self.whole].decode().split("\n")[:-1]))
+        content = self.path.read_bytes()
+        self.whole = content.rfind(b"\n") + 1
+        rows = list(csv.reader(content[: self.whole].decode("utf-8-sig").split("\n")[:-1]))
         if not rows:
             return
         fixed = ["key", *self.parameters, "repetition", "workload_seed"]
@@ -117,33 +146,30 @@ class Store:
                 self.known[row[0]] = dict(zip(self.columns, map(float, row[len(fixed) :]), strict=True))
 
     def add(self, key: str, item: Item, labels: Mapping[str, Any], values: Mapping[str, float]) -> None:
-        """Append an item's row.
+        """Append an item's row, unless another process has done so.
 
         Raises
         ------
         ValueError
-            If it has other columns than the rows before.
+            If it has other columns than the rows before, or the file stays locked.
         """
-        if self.columns is None:
-            self.columns = list(values)
-            head = ["key", *self.parameters, "repetition", "workload_seed", *self.columns]
-            self._append(head)
-        if list(values) != self.columns:
-            raise ValueError(f"this cell gives {', '.join(values)}; the file has {', '.join(self.columns)}")
-        # repr of a float gives back the very same float when it is read.
-        numbers = [repr(value) for value in values.values()]
-        self._append(
-            [
-                key,
-                *(labels[name] for name in self.parameters),
-                item.seeds.index,
-                item.seeds.workload,
-                *numbers,
-            ]
-        )
+        with self._locked():
+            if self.path.exists() and self.path.stat().st_size != self.whole:
+                self._read()  # others have written, or were cut short
+            if key in self.known:
+                return
+            if self.columns is None:
+                self.columns = list(values)
+                self._append(["key", *self.parameters, "repetition", "workload_seed", *self.columns])
+            if list(values) != self.columns:
+                raise ValueError(f"this cell gives {', '.join(values)}; the file has {', '.join(self.columns)}")
+            # repr of a float gives back the very same float when it is read.
+            numbers = [repr(value) for value in values.values()]
+            names = [labels[name] for name in self.parameters]
+            self._append([key, *names, item.seeds.index, item.seeds.workload, *numbers])
+            self.known[key] = dict(values)
 
     def _append(self, row: list[Any]) -> None:
-        self.path.parent.mkdir(parents=True, exist_ok=True)
         with open(self.path, "r+b" if self.path.exists() else "w+b") as file:
             file.truncate(self.whole)
             file.seek(self.whole)
@@ -155,6 +181,6 @@ class Store:
 def _line(row: list[Any]) -> bytes:
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerow(
-        ["" if value is None else str(value).replace("\n", " ") for value in row]
+        ["" if value is None else " ".join(str(value).splitlines()) for value in row]
     )
     return text.getvalue().encode()

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import multiprocessing
+
 import pandas as pd
 import pytest
+from filelock import FileLock
 
 from labcode import SLO, workload
 from labcode.cost import hardware
 from labcode.experiments import sweep
+from labcode.experiments.grid import Seeds
+from labcode.experiments.store import Store
+from labcode.experiments.tasks import Item
 from tests.experiments.cells import counted, small_chat
 
+SEEDS = Seeds(0, 0, 0)
 QUIET = {"progress": False}
 
 
@@ -65,6 +72,57 @@ def test_other_options_are_another_sweep(tmp_path, change):
     assert len(path.read_text().splitlines()) == 3, "nothing was taken for what it is not"
     alone = sweep({"rate": [4]}, small_chat, **{**first, **change, "path": None})
     pd.testing.assert_frame_equal(changed, alone, check_exact=True)
+
+
+def write_rows(path, worker, rows):
+    store = Store(path, ["size"])
+    for row in range(rows):
+        store.add(f"{worker}-{row}", Item(row, {"size": row}, SEEDS), {"size": row}, {"x": float(row)})
+
+
+def test_two_processes_append_to_one_file(tmp_path):
+    path = tmp_path / "sweep.csv"
+    context = multiprocessing.get_context("fork")
+    workers = [context.Process(target=write_rows, args=(path, worker, 20)) for worker in "ab"]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(60)
+    assert [worker.exitcode for worker in workers] == [0, 0]
+    known = Store(path, ["size"]).known
+    assert len(known) == 40 and known["a-7"] == {"x": 7.0}
+    assert len(path.read_text().splitlines()) == 41
+
+
+def test_a_row_of_another_process_is_kept_and_not_written_twice(tmp_path):
+    path = tmp_path / "sweep.csv"
+    one, other = Store(path, ["size"]), Store(path, ["size"])
+    item = Item(0, {"size": 1}, SEEDS)
+    one.add("first", item, {"size": 1}, {"x": 1.0})
+    other.add("second", item, {"size": 2}, {"x": 2.0})
+    other.add("first", item, {"size": 1}, {"x": 1.0})
+    one.add("third", item, {"size": 3}, {"x": 3.0})
+    assert list(Store(path, ["size"]).known) == ["first", "second", "third"]
+    assert len(path.read_text().splitlines()) == 4
+    with pytest.raises(ValueError, match="this cell gives y; the file has x"):
+        Store(path, ["size"]).add("fourth", item, {"size": 4}, {"y": 4.0})
+
+
+def test_a_file_that_stays_busy_is_refused(tmp_path):
+    path = tmp_path / "sweep.csv"
+    store = Store(path, ["size"], patience=0.05)
+    with FileLock(f"{path}.lock"), pytest.raises(ValueError, match=r"sweep\.csv.*another process has held"):
+        store.add("first", Item(0, {"size": 1}, SEEDS), {"size": 1}, {"x": 1.0})
+    store.add("first", Item(0, {"size": 1}, SEEDS), {"size": 1}, {"x": 1.0})
+    assert list(Store(path, ["size"]).known) == ["first"]
+
+
+def test_a_file_with_a_byte_order_mark_and_windows_lines_is_read(tmp_path):
+    path = tmp_path / "sweep.csv"
+    write_rows(path, "a", 2)
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes().replace(b"\n", b"\r\n"))
+    write_rows(path, "b", 1)
+    assert Store(path, ["size"]).known == {"a-0": {"x": 0.0}, "a-1": {"x": 1.0}, "b-0": {"x": 0.0}}
 
 
 def test_failed_cells_are_tried_again(tmp_path):
