@@ -10,6 +10,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from labcode.checks import integer, number, positive
+from labcode.workload.clock import check_resolution, origin_of
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -59,17 +60,20 @@ class Request:
 class Workload:
     """Requests in order of arrival, held as arrays of length n (read-only).
 
+    Times that begin far from 0 (epoch times do) are kept relative to `origin`, deadlines alike, so that the same
+    requests give the same numbers wherever their clock starts.
+
     Attributes
     ----------
     arrival : float64, shape (n,)
-        Times of submission, s; never decreasing.
+        Times of submission, s after `origin`; never decreasing.
     prompt, output : int64, shape (n,)
         Tokens in and tokens out; at least 1.
     max_tokens : int64, shape (n,), or None
         Declared caps on the output, tokens.
     tenant : str, shape (n,), or None
     deadline : float64, shape (n,), or None
-        Absolute deadlines, s; NaN where a request has none.
+        Absolute deadlines, s after `origin`; NaN where a request has none.
     name : str
         Shown in tables and panels.
     nominal_rate : float or None
@@ -77,12 +81,15 @@ class Workload:
     unit_arrival : float64, shape (n,), or None
         The same arrivals at one request per second, from which `at_rate` starts, so that no rounding piles
         up.
+    origin : float
+        Where the clock of `arrival` and `deadline` starts, s on the clock of the times that were given: the first
+        arrival's whole second if that is 1e6 s or later, and 0 otherwise.
 
     Raises
     ------
     ValueError
-        If an array has another length, or a row holds a value that no request can have. The row is named,
-        from 0.
+        If an array has another length, or a row holds a value that no request can have (the row is named, from 0);
+        if arrivals are so far from 0 that microseconds are lost.
     """
 
     arrival: FloatArray
@@ -94,6 +101,7 @@ class Workload:
     name: str = "workload"
     nominal_rate: float | None = None
     unit_arrival: FloatArray | None = field(default=None, repr=False)
+    origin: float = 0.0
 
     def __post_init__(self) -> None:
         arrival = float_column("arrival", self.arrival)
@@ -104,13 +112,18 @@ class Workload:
         refuse_rows("arrival", arrival, arrival < 0, "must be at least 0")
         later = np.append(False, np.diff(arrival) < 0)
         refuse_rows("arrival", arrival, later, "arrivals must not go back in time; sort the rows")
-        columns: dict[str, np.ndarray | None] = {"arrival": arrival}
+        check_resolution("arrival", float(arrival[-1]))
+        # Arrivals drawn for a rate begin where that rate has them.
+        shift = origin_of(float(arrival[0])) if self.unit_arrival is None else 0.0
+        columns: dict[str, np.ndarray | None] = {"arrival": arrival - shift}
+        object.__setattr__(self, "origin", number("origin", self.origin) + shift)
         for key in ("prompt", "output", "max_tokens"):
             value = getattr(self, key)
             columns[key] = None if value is None and key == "max_tokens" else token_column(key, value)
         if self.deadline is not None:
             deadline = columns["deadline"] = float_column("deadline", self.deadline)
             refuse_rows("deadline", deadline, np.isinf(deadline), "a time in seconds, or NaN for none")
+            deadline -= shift
         if self.tenant is not None:
             columns["tenant"] = np.array(self.tenant, dtype=np.str_)
         if self.unit_arrival is not None:
@@ -197,7 +210,7 @@ class Workload:
             )
 
     def to_frame(self) -> pd.DataFrame:
-        """Return a table, a row a request: arrival (s), prompt, output (tokens), and what else is set."""
+        """Return a table, a row a request: arrival (s after `origin`), prompt, output (tokens), what else is set."""
         columns = {
             key: getattr(self, key) for key in ("arrival", "prompt", "output", "max_tokens", "tenant", "deadline")
         }
@@ -206,11 +219,12 @@ class Workload:
 
 
 def stretched(unit: FloatArray, rate: float) -> FloatArray:
-    """Return unit-rate arrival times at `rate` requests/s; raise a `ValueError` if they overflow."""
+    """Return unit-rate arrival times at `rate` requests/s; raise a `ValueError` if they overflow or lose latencies."""
     with np.errstate(over="ignore"):
         arrival = unit / rate
     if not np.isfinite(arrival[-1]):
         raise ValueError(f"rate = {rate!r}: too small, arrival times overflow")
+    check_resolution(f"rate = {rate!r}: too small, the last arrival", float(arrival[-1]))
     return arrival
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from labcode.workload.clock import check_resolution
 from labcode.workload.request import FloatArray, IntArray
 
 
@@ -77,9 +79,12 @@ class Table:
         self.refuse(column, values < at_least, f"must be at least {at_least}")
         return values.astype(np.int64)
 
-    def times(self, column: str, scale: float = 1.0, blank: float | None = None) -> FloatArray:
-        """Return a column of times in seconds, each finite and at least 0 (or `blank` where empty)."""
-        values = self.numbers(column, blank) * scale
+    def times(self, column: str, per_second: float = 1.0, blank: float | None = None) -> FloatArray:
+        """Return a column of times in seconds, each finite and at least 0 (or `blank` where empty).
+
+        The cells hold units of which `per_second` make a second.
+        """
+        values = self.numbers(column, blank) / per_second
         missing = np.array([blank is not None and is_blank(cell) for cell in self.columns[column]], dtype=bool)
         self.refuse(column, ~np.isfinite(values) & ~missing, "a finite time is needed")
         self.refuse(column, values < 0, "must not be negative")
@@ -91,7 +96,18 @@ class Table:
         return values
 
     def timestamps(self, column: str) -> FloatArray:
-        """Return a column of dates with time of day, as seconds since the first row."""
+        """Return a column of dates with time of day, or of plain seconds, as seconds since the first row.
+
+        A plain number is a number of seconds wherever it stands, never a year.
+        """
+        plain = np.array([is_number(cell) for cell in self.columns[column]], dtype=bool)
+        if plain.all():
+            values = self.ordered(column, self.times(column))
+            check_resolution(f"{self.name}: {column}", float(values[-1]))
+            return values - values[0]
+        if plain[0]:
+            self.refuse(column, ~plain, "a number of seconds is needed, as in the first row")
+        self.refuse(column, plain, "a date and time is needed, as in the first row")
         cells = [str(cell).strip().removesuffix("Z").removesuffix("+00:00") for cell in self.columns[column]]
         try:
             stamps = np.array(cells, dtype="datetime64[ns]")
@@ -131,9 +147,12 @@ def is_timestamp(cell: str) -> bool:
 
 
 def read_text(path: Path) -> str:
-    """Return the text of a file; raise a `ValueError` if it is not UTF-8, or empty."""
+    """Return the text of a file, its line ends untouched; raise a `ValueError` if it is not UTF-8, or empty.
+
+    A byte order mark is taken off.
+    """
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise ValueError(f"{path.name}: not text in UTF-8 ({error.reason} at byte {error.start})") from None
     if not text.strip():
@@ -144,33 +163,45 @@ def read_text(path: Path) -> str:
 def csv_table(name: str, text: str) -> Table:
     """Return the cells of a CSV with a header; blank lines are skipped.
 
+    Lines end at ``\\n`` and ``\\r\\n`` only. A quoted cell may hold line breaks, and keeps them; a row is then known by
+    the first of its lines.
+
     Raises
     ------
     ValueError
-        If a name stands twice in the header, or a line has more or fewer fields than the header.
+        If a name stands twice in the header, a line has more or fewer fields than the header, or a quote does not
+        end.
     """
-    reader = csv.reader(text.splitlines())
+    # newline="\n" leaves every other character in its cell, where splitlines() would end a line at ten of them.
+    reader = csv.reader(io.StringIO(text, newline="\n"), strict=True)
     header: list[str] = []
-    rows: list[list[str]] = []
+    rows: list[Sequence[str]] = []
     lines: list[int] = []
+    line = 1
     try:
         for row in reader:
             if not any(cell.strip() for cell in row):
-                continue
-            if not header:
+                pass
+            elif not header:
                 header = [cell.strip() for cell in row]
                 twice = sorted({cell for cell in header if header.count(cell) > 1})
                 if twice:
                     raise ValueError(f"{name}: column {', '.join(twice)} appears twice in the header")
             elif len(row) != len(header):
-                raise ValueError(f"{name}, line {reader.line_num}: {len(row)} fields, the header has {len(header)}")
+                raise ValueError(f"{name}, line {line}: {len(row)} fields, the header has {len(header)}")
             else:
                 rows.append(row)
-                lines.append(reader.line_num)
+                lines.append(line)
+            line = reader.line_num + 1
     except csv.Error as error:
-        raise ValueError(f"{name}, line {reader.line_num}: {error}") from None
+        raise ValueError(f"{name}, line {line}: {error}") from None
     cells: list[Sequence[Any]] = list(zip(*rows, strict=True)) if rows else [()] * len(header)
     return Table(name, dict(zip(header, cells, strict=True)), lines)
+
+
+def text_lines(text: str) -> list[str]:
+    """Return the lines of a text, which end at ``\\n`` and ``\\r\\n`` only."""
+    return [line.removesuffix("\r") for line in text.split("\n")]
 
 
 def frame_table(name: str, frame: pd.DataFrame) -> Table:

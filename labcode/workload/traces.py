@@ -5,10 +5,12 @@ The formats (a header names the columns of a CSV; further columns are ignored):
 =========  =============================================  ====================================================
 format     columns or keys                                time
 =========  =============================================  ====================================================
-azure      TIMESTAMP, ContextTokens, GeneratedTokens      date and time of day; counted from the first row
+azure      TIMESTAMP, ContextTokens, GeneratedTokens      date and time of day, or seconds; from the first row
 mooncake   timestamp, input_length, output_length         milliseconds; JSON lines, or the same as a CSV
 plain      arrival_s, prompt_tokens, output_tokens        seconds; optional: max_tokens, tenant, deadline_s
 =========  =============================================  ====================================================
+
+Files are UTF-8, with or without a byte order mark.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ import numpy as np
 
 from labcode.checks import one_of
 from labcode.workload.request import Workload
-from labcode.workload.table import Table, csv_table, read_text
+from labcode.workload.table import Table, csv_table, read_text, text_lines
 
 COLUMNS = {
     "azure": ("TIMESTAMP", "ContextTokens", "GeneratedTokens"),
@@ -89,7 +91,7 @@ def json_lines(name: str, text: str) -> Table:
     """Return the cells of a Mooncake file, one JSON object a line."""
     columns: dict[str, list[str]] = {key: [] for key in COLUMNS["mooncake"]}
     lines: list[int] = []
-    for number, line in enumerate(text.splitlines(), start=1):
+    for number, line in enumerate(text_lines(text), start=1):
         if not line.strip():
             continue
         try:
@@ -116,7 +118,7 @@ def azure(table: Table, name: str) -> Workload:
 def mooncake(table: Table, name: str) -> Workload:
     """Return the workload of a Mooncake trace (times in milliseconds; prefix blocks are not used)."""
     time, prompt, output = COLUMNS["mooncake"]
-    arrival = table.ordered(time, table.times(time, scale=1e-3))
+    arrival = table.ordered(time, table.times(time, per_second=1000))
     return Workload(arrival, table.tokens(prompt), table.tokens(output), name=name)
 
 

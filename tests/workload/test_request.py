@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labcode import workload
+from labcode import SLO, simulate, workload
 from labcode.workload import Request, Workload
 
 arrivals = st.lists(st.floats(0, 1e6), min_size=2, max_size=30).map(sorted)
@@ -62,6 +62,37 @@ def test_at_rate_keeps_the_pattern(times, rate):
     np.testing.assert_allclose(scaled.arrival * rate, load.arrival * load.rate, rtol=1e-12, atol=1e-12)
     gaps, length = len(load) - 1, scaled.arrival[-1] - scaled.arrival[0]
     assert gaps / length == pytest.approx(rate, rel=1e-6)
+
+
+THREE = {"arrival": np.array([0.0, 0.25, 1.5]), "prompt": [900, 40, 300], "output": [20, 30, 1]}
+
+
+@pytest.mark.parametrize("origin", [0.0, 3600.0, 1e6, 1.7e9, 4e9])
+def test_numbers_do_not_depend_on_the_origin_of_the_clock(origin):
+    def load(shift):
+        deadline = THREE["arrival"] + [9.0, np.nan, 2.0] + shift
+        return workload.from_arrays(**THREE | {"arrival": THREE["arrival"] + shift}, deadline=deadline)
+
+    here, there = load(0.0), load(origin)
+    assert there.origin == (origin if origin >= 1e6 else 0.0)
+    np.testing.assert_array_equal(there.origin + there.arrival, THREE["arrival"] + origin)
+    np.testing.assert_array_equal(there.deadline - there.arrival, here.deadline - here.arrival)
+    assert there.rate == here.rate and there.head(2).origin == there.origin
+    np.testing.assert_allclose(there.at_rate(3.0).arrival - there.at_rate(3.0).arrival[0], here.at_rate(3.0).arrival)
+    one, other = (simulate(each).summary(SLO()) for each in (here, there))
+    moved = {"window_start_s", "window_end_s"}
+    for key in one.keys() - moved:
+        np.testing.assert_allclose(other[key], one[key], rtol=1e-6, err_msg=key)
+        if origin >= 1e6:
+            np.testing.assert_array_equal(other[key], one[key], err_msg=key)
+
+
+@pytest.mark.parametrize("origin", [1.7e12, 1.7e15, 1.7e18])
+def test_a_clock_without_microseconds_is_refused(origin):
+    with pytest.raises(ValueError, match=r"arrival = .* too coarse for latencies.*subtract the start first"):
+        workload.from_arrays(**THREE | {"arrival": THREE["arrival"] + origin})
+    with pytest.raises(ValueError, match=r"rate = 1e-12.*too small.* too coarse"):
+        workload.chat(4, 1.0, 0).at_rate(1e-12)
 
 
 def test_at_rate_moves_a_deadline_with_its_arrival():

@@ -21,6 +21,7 @@ MOONCAKE = [
     {"timestamp": 0, "input_length": 6758, "output_length": 500, "hash_ids": [0, 1]},
     {"timestamp": 3000, "input_length": 7, "output_length": 1, "hash_ids": []},
 ]
+EPOCH = "TIMESTAMP,ContextTokens,GeneratedTokens\n1700000000,374,44\n"
 PLAIN = "arrival_s,prompt_tokens,output_tokens\n0.5,10,3\n0.75,20,1\n"
 
 
@@ -28,6 +29,12 @@ def read(tmp_path, text, name="trace.csv", **options):
     path = tmp_path / name
     path.write_text(text, encoding="utf-8")
     return workload.from_file(path, **options)
+
+
+def read_bytes(tmp_path, text):
+    path = tmp_path / "trace"
+    path.write_bytes(text.encode())
+    return workload.from_file(path)
 
 
 def test_azure_counts_from_its_first_row(tmp_path):
@@ -58,6 +65,64 @@ def test_plain_with_optional_columns_in_any_order(tmp_path):
 def test_byte_order_mark_windows_lines_and_blank_lines_are_read(tmp_path):
     load = read(tmp_path, "\ufeff" + PLAIN.replace("\n", "\r\n") + "\r\n\r\n")
     assert load.arrival.tolist() == [0.5, 0.75]
+
+
+@pytest.mark.parametrize(
+    ("times", "arrivals"),
+    [
+        (("0", "1", "5"), [0, 1, 5]),
+        (("1700000000", "1700000001", "1700000005"), [0, 1, 5]),
+        (("1700000000.25", "1700000000.5", "1.7000000015e9"), [0, 0.25, 1.25]),
+        (("2023", "2024", "2026"), [0, 1, 3]),
+    ],
+)
+def test_plain_numbers_are_seconds_and_never_years(tmp_path, times, arrivals):
+    rows = "".join(f"{time},10,3\n" for time in times)
+    assert read(tmp_path, "TIMESTAMP,ContextTokens,GeneratedTokens\n" + rows).arrival.tolist() == arrivals
+
+
+@pytest.mark.parametrize("origin", [0, 86_400, 1_700_000_000])
+def test_traces_do_not_depend_on_their_clock(tmp_path, origin):
+    text = "arrival_s,prompt_tokens,output_tokens,deadline_s\n" + "".join(
+        f"{origin + time},10,3,{deadline}\n" for time, deadline in ((0.5, origin + 2), (0.75, ""), (4.0, origin + 4.5))
+    )
+    load = read(tmp_path, text)
+    first = load.origin + load.arrival[0]
+    assert first == origin + 0.5
+    np.testing.assert_array_equal(load.arrival - load.arrival[0], [0, 0.25, 3.5])
+    np.testing.assert_array_equal(load.deadline - load.arrival, [1.5, np.nan, 0.5])
+    lines = [{"timestamp": 1000 * (origin + t), "input_length": 9, "output_length": 1} for t in (0.5, 0.75, 4.0)]
+    mooncake = read(tmp_path, "\n".join(map(json.dumps, lines)))
+    np.testing.assert_array_equal(mooncake.arrival, load.arrival)
+
+
+# Every character at which str.splitlines ends a line, but for the two line ends of files.
+NO_LINE_ENDS = "\v\f\x1c\x1d\x1e\x85\u2028\u2029"
+
+
+def test_lines_of_a_csv_end_at_line_ends_only(tmp_path):
+    for inside in NO_LINE_ENDS:
+        for end in ("\n", "\r\n"):
+            text = end.join(["arrival_s,prompt_tokens,output_tokens,tenant", f"0.5,10,3,a{inside}b", "0.75,20,1,c", ""])
+            assert read_bytes(tmp_path, text).tenant.tolist() == [f"a{inside}b", "c"], repr(inside)
+
+
+def test_quotes_keep_what_is_inside(tmp_path):
+    for inside in ("\n", "\r\n", "\r", ", ", '""', *NO_LINE_ENDS):
+        text = f'arrival_s,prompt_tokens,output_tokens,tenant\n0.5,10,3,"a{inside}b"\n0.75,20,1,c\n'
+        assert read_bytes(tmp_path, text).tenant.tolist() == [f"a{inside}b".replace('""', '"'), "c"], repr(inside)
+
+
+def test_a_row_of_several_lines_is_known_by_its_first(tmp_path):
+    text = 'arrival_s,prompt_tokens,output_tokens,tenant\n0.5,10,3,"a\n\nb"\n0.75,zero,1,"c\nd"\n'
+    with pytest.raises(ValueError, match=r"line 5: prompt_tokens = zero"):
+        read_bytes(tmp_path, text)
+
+
+def test_lines_of_json_end_at_line_ends_only(tmp_path):
+    for inside in ("\x85", "\u2028", "\u2029"):  # raw control characters below a space are no JSON
+        lines = [json.dumps(row | {"note": f"a{inside}b"}, ensure_ascii=False) for row in MOONCAKE]
+        assert read_bytes(tmp_path, "\ufeff" + "\r\n".join(lines)).arrival.tolist() == [0, 3]
 
 
 @given(data=st.data())
@@ -102,6 +167,13 @@ def test_what_is_written_is_read_back(tmp_path_factory, data):
         (AZURE + "yesterday,2,3\n", "line 5: TIMESTAMP = yesterday: a date"),
         (AZURE + "2023-11-15 00:00:00,2,3\n", "line 5: TIMESTAMP = 2023-11-15 00:00:00: earlier"),
         (AZURE + "NaT,2,3\n", "line 5: TIMESTAMP = NaT"),
+        (AZURE + "1700000000,2,3\n", "line 5: TIMESTAMP = 1700000000: a date and time is needed, as in the first row"),
+        (EPOCH + "2023-11-16 18:15:46,2,3\n", "line 3: TIMESTAMP = 2023-11-16 18:15:46: a number of seconds is needed"),
+        (EPOCH + "1,2,3\n", "line 3: TIMESTAMP = 1: earlier"),
+        (EPOCH + "nan,2,3\n", "line 3: TIMESTAMP = nan: a finite time"),
+        (EPOCH.replace("1700000000", "1700000000000"), "TIMESTAMP = 1700000000000.*subtract the start first"),
+        (PLAIN + '2,"3,4\n5,6,7\n', "line 4: unexpected end of data"),
+        (PLAIN + "1.7e12,3,4\n", "arrival = 1700000000000.0.*subtract the start first"),
         ('{"timestamp": 0, "input_length": 1}\n', "line 1: output_length missing"),
         ('{"timestamp": 0, "input_length": 1, "output_length": null}\n', "line 1: output_length = None"),
         ('{"timestamp": 0}{\n', "line 1: not JSON"),
