@@ -113,7 +113,7 @@ def search(load: Workload, slo: SLO, **options: object) -> tuple[float, int]:
     found = goodput(load, slo, **options)
     search_time, single = smallest(
         lambda: goodput(load, slo, **options),
-        lambda: simulate(load.at_rate(found.rate), **options).met(slo),  # type: ignore[arg-type]
+        lambda: simulate(load.at_rate(found.rate), **options).attainment(slo),  # type: ignore[arg-type]
         repeat=100,
     )
     return search_time / single, found.runs
@@ -132,7 +132,7 @@ def scale(n: int, repeat: int) -> dict[str, float]:
         marks.append(time.process_time())
         run = simulate(load)
         marks.append(time.process_time())
-        run.met(slo)
+        run.attainment(slo)
         marks.append(time.process_time())
         run.summary(slo)
         marks.append(time.process_time())

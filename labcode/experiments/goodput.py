@@ -118,16 +118,16 @@ def goodput(
     attainment, tolerance = fraction("attainment", attainment), positive("tolerance", tolerance)
 
     def attained(rate: float) -> float:
-        return simulate(load.at_rate(rate), **options).met(slo)
+        return simulate(load.at_rate(rate), **options).attainment(slo)
 
     # Everything at once gives the pace at which the system works the queue off: a first guess, and the proof of
     # whether any rate can be too much for so few requests.
     together = simulate(load.at_rate(1e6 * len(load)), **options)
-    if together.met(slo) >= attainment:
-        return Goodput(math.inf, math.inf, math.inf, together.met(slo), math.nan, 1)
+    if together.attainment(slo) >= attainment:
+        return Goodput(math.inf, math.inf, math.inf, together.attainment(slo), math.nan, 1)
     ends = together.record.finished
     served = ends[ends == ends]
     if not len(served):
-        return Goodput(0.0, 0.0, 0.0, math.nan, together.met(slo), 1)
+        return Goodput(0.0, 0.0, 0.0, math.nan, together.attainment(slo), 1)
     found = search_rate(attained, attainment, len(served) / float(served.max()), tolerance)
     return Goodput(found.rate, found.low, found.high, found.attainment_low, found.attainment_high, found.runs + 1)

@@ -6,16 +6,18 @@ denominator: requests that were refused or failed stay in it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from labcode.checks import positive
+from labcode.results.outcomes import OUTCOMES
 
 if TYPE_CHECKING:
     from labcode.results.logs import EventLog
@@ -47,39 +49,31 @@ class SLO:
             if getattr(self, name) is not None:
                 positive(f"SLO.{name}", getattr(self, name))
 
-    def met(self, requests: pd.DataFrame) -> NDArray[np.bool_]:
-        """Return for each row of `requests` (columns ``outcome``, ``ttft``, ``tpot`` ...) whether it kept every limit.
+    def met(self, requests: pd.DataFrame | Mapping[str, Any]) -> NDArray[np.bool_]:
+        """Return for each request whether it finished and kept every limit, shape (n,).
 
-        A request that did not finish has not kept it.
+        A value that nobody saw (NaN) has not kept a limit: "no data" is not "on time". Only a request with one
+        output token is excused from the limits on what lies between tokens.
+
+        Parameters
+        ----------
+        requests : DataFrame or mapping of columns
+            ``outcome``; ``output_tokens``; ``arrival``, ``finished``, ``ttft``, ``tpot`` (s); ``itl_max`` (s)
+            if the objective limits it.
         """
-        return self.kept(
-            (requests["outcome"] == "finished").to_numpy(),
-            requests["ttft"].to_numpy(),
-            requests["tpot"].to_numpy(),
-            (requests["finished"] - requests["arrival"]).to_numpy(),
-            None if self.itl is None else requests["itl_max"].to_numpy(),
-        )
+        good = np.array(requests["outcome"] == "finished", dtype=bool)
 
-    def kept(
-        self,
-        finished: NDArray[np.bool_],
-        ttft: NDArray[np.float64],
-        tpot: NDArray[np.float64],
-        e2e: NDArray[np.float64],
-        itl_max: NDArray[np.float64] | None = None,
-    ) -> NDArray[np.bool_]:
-        """Return which requests kept every limit, from arrays of shape (n,) in seconds; NaN where there is no value.
+        def column(name: str) -> NDArray[np.float64]:
+            return np.asarray(requests[name], dtype=np.float64)
 
-        `itl_max` is needed only if there is a limit on it.
-        """
-        good = finished.copy()
-        for limit, values in ((self.ttft, ttft), (self.e2e, e2e)):
+        if self.ttft is not None:
+            good &= column("ttft") <= self.ttft
+        if self.e2e is not None:
+            good &= column("finished") - column("arrival") <= self.e2e
+        single = column("output_tokens") == 1
+        for limit, name in ((self.tpot, "tpot"), (self.itl, "itl_max")):
             if limit is not None:
-                good &= values <= limit
-        for limit, between in ((self.tpot, tpot), (self.itl, itl_max)):
-            if limit is not None and between is not None:
-                # No value means one output token: there is nothing between tokens that could be late.
-                good &= ~(between > limit)
+                good &= single | (column(name) <= limit)
         return good
 
 
@@ -155,8 +149,12 @@ MEANING: dict[str, tuple[str, str]] = {
     "refused": ("requests", "never admitted"),
     "cancelled": ("requests", "withdrawn by the client"),
     "timed_out": ("requests", "ran past their deadline"),
-    "unfinished": ("requests", "still there when the run was cut off"),
-    "duration_s": ("s", "first arrival to last token"),
+    "failed": ("requests", "ended in an error of server or network"),
+    "unfinished": ("requests", "still there when the observation ended"),
+    "unknown": ("requests", "the log does not say what became of them"),
+    "window_start_s": ("s", "start of the window"),
+    "window_end_s": ("s", "end of the window"),
+    "duration_s": ("s", "length of the window"),
     "submitted_per_s": ("requests/s", "submitted / duration"),
     "finished_per_s": ("requests/s", "finished / duration"),
     "goodput_per_s": ("requests/s", "finished within the SLO / duration"),
@@ -180,14 +178,29 @@ MEANING: dict[str, tuple[str, str]] = {
     "itl_p99_s": ("s", "tokens after a request's first"),
     "itl_max_s": ("s", "tokens after a request's first"),
     # Measured logs only (`from_events`):
-    "failed": ("requests", "ended in an error of server or network"),
+    "partial": ("requests", "the log lacks a part of them"),
     "chunk_interval_p50_s": ("s", "gaps between pieces of a stream"),
     "chunk_interval_p99_s": ("s", "gaps between pieces of a stream"),
 }
 
 
 class Summary(dict[str, float]):
-    """A flat mapping of key to number; `table` adds to each its unit and what it is taken over."""
+    """A flat mapping of key to number; `table` adds to each its unit and what it is taken over.
+
+    Attributes
+    ----------
+    population : str
+        Whom "submitted" counts, and every share of them.
+    window : str
+        Where the window of all rates begins and ends, in words; the keys ``window_start_s``, ``window_end_s``
+        have the numbers.
+    notes : tuple of str
+        What the log lacks, and for how many requests.
+    """
+
+    population = MEANING["submitted"][1]
+    window = "first arrival to last token"
+    notes: tuple[str, ...] = ()
 
     def table(self) -> pd.DataFrame:
         """Return a table, a row a key: value, unit, over."""
@@ -196,7 +209,9 @@ class Summary(dict[str, float]):
 
     def meaning(self, key: str) -> tuple[str, str]:
         """Return unit and denominator of a key."""
-        return MEANING.get(key, ENGINE_MEANING.get(key, ("", "")))
+        unit, over = MEANING.get(key, ENGINE_MEANING.get(key, ("", "")))
+        here = {"submitted": self.population, "duration_s": self.window, "partial": "; ".join(self.notes)}
+        return unit, here.get(key) or over
 
 
 ENGINE_MEANING: dict[str, tuple[str, str]] = {
@@ -218,39 +233,44 @@ def summarise(
     itl_values: ArrayLike = (),
     itl_weights: ArrayLike | None = None,
     slo: SLO | None = None,
-    duration: float | None = None,
+    window: tuple[float, float] | None = None,
 ) -> Summary:
-    """Return the summary of a table of requests.
+    """Return the summary of a table of requests: those who had been submitted within the window, and only those.
 
     Parameters
     ----------
     requests : DataFrame
         Columns ``arrival, first_token, finished`` (s), ``prompt_tokens, output_tokens``, ``outcome``, ``ttft``,
-        ``tpot``, ``itl_max``, ``waited`` (s; NaN where there is none).
+        ``tpot``, ``itl_max``, ``waited`` (s; NaN where there is none); ``lacks`` in a measured log.
     itl_values, itl_weights : array_like
         Token-level inter-token latencies (s) and how many tokens had each.
     slo : SLO, optional
         Without one the keys about it are NaN.
-    duration : float, optional
-        Seconds that rates are taken over; by default from the first arrival to the last finish.
+    window : (start, end), optional
+        What rates are taken over, s on the clock of `requests`; by default from the first arrival to the last
+        token.
     """
     columns = ["arrival", "finished", "prompt_tokens", "output_tokens", "tpot"]
     done = requests.loc[requests["outcome"] == "finished", columns]
-    if duration is None:
-        ends = requests[["finished", "first_token"]].max(axis=None)
-        duration = float(ends - requests["arrival"].min())
-    if not duration > 0:
-        duration = float("nan")
+    if window is None:
+        last = np.fmax(float(requests["finished"].max()), float(requests["first_token"].max()))
+        window = float(requests["arrival"].min()), float(last)
+    start, end = window
+    duration = end - start if end > start else float("nan")
     good = float(slo.met(requests).sum()) if slo is not None else float("nan")
     counts = requests["outcome"].value_counts()
-    summary = Summary(submitted=float(len(requests)))
-    for outcome in ("finished", "refused", "cancelled", "timed_out", "unfinished"):
+    summary = Summary()
+    if "lacks" in requests:  # a measured log
+        summary["partial"] = float((requests["lacks"] != "").sum())
+        summary.notes = notes_on(requests["lacks"])
+    summary["submitted"] = float(len(requests))
+    for outcome in OUTCOMES:
         summary[outcome] = float(counts.get(outcome, 0))
-    summary["duration_s"] = duration
+    summary.update(window_start_s=start, window_end_s=end, duration_s=duration)
     summary["submitted_per_s"] = len(requests) / duration
     summary["finished_per_s"] = len(done) / duration
     summary["goodput_per_s"] = good / duration
-    summary["slo_of_submitted"] = good / len(requests)
+    summary["slo_of_submitted"] = good / len(requests) if len(requests) else float("nan")
     summary["slo_of_finished"] = good / len(done) if len(done) else float("nan")
     summary["prompt_tokens_per_s"] = float(done["prompt_tokens"].sum()) / duration
     summary["output_tokens_per_s"] = float(done["output_tokens"].sum()) / duration
@@ -266,6 +286,12 @@ def summarise(
     summary["waited_mean_s"] = mean(requests["waited"])
     summary.update(itl_summary(itl_values, itl_weights))
     return summary
+
+
+def notes_on(lacks: pd.Series) -> tuple[str, ...]:
+    """Return what requests lack and how many do, in words; `lacks` names it for each, separated by "; "."""
+    parts = Counter(part for text in lacks for part in text.split("; ") if part)
+    return tuple(f"{count} of {len(lacks)} without {part}" for part, count in parts.items())
 
 
 def itl_summary(values: ArrayLike, weights: ArrayLike | None) -> dict[str, float]:

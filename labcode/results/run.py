@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
@@ -13,9 +14,10 @@ from numpy.typing import NDArray
 from labcode.cost import CostModel
 from labcode.results.metrics import SLO, Summary, itl_summary, mean, summarise
 from labcode.results.trace_export import write_chrome_trace
-from labcode.simulation.record import FINISHED, OUTCOMES, Record
+from labcode.simulation.record import OUTCOMES, UNFINISHED, Record
 from labcode.workload import Workload
 
+OUTCOME = pd.CategoricalDtype(list(OUTCOMES))
 #: Decode steps whose times are worked out together.
 STEPS_AT_ONCE = 1 << 16
 
@@ -29,10 +31,12 @@ class Run:
         A row a request.  Times in seconds; NaN where a thing has no value.
     steps : DataFrame
         A row a segment: one step, or several decode steps of the same sequences.
+    stop_at : float
+        When the run was told to stop, s; infinite if it was not.
     """
 
-    def __init__(self, load: Workload, record: Record, cost: CostModel) -> None:
-        self.load, self.record, self.cost = load, record, cost
+    def __init__(self, load: Workload, record: Record, cost: CostModel, stop_at: float = math.inf) -> None:
+        self.load, self.record, self.cost, self.stop_at = load, record, cost, stop_at
 
     @cached_property
     def requests(self) -> pd.DataFrame:
@@ -49,7 +53,7 @@ class Run:
                 "finished": rec.finished,
                 "prompt_tokens": load.prompt,
                 "output_tokens": load.output,
-                "outcome": pd.Categorical.from_codes(rec.outcome.astype(np.int64), categories=pd.Index(OUTCOMES)),
+                "outcome": self._outcome(),
                 "reason": reasons,
                 "preemptions": rec.preemptions,
                 "recomputed_tokens": rec.recomputed,
@@ -186,11 +190,26 @@ class Run:
 
     # Summaries -----------------------------------------------------------------------------------------------
 
+    @property
+    def cut_off(self) -> bool:
+        """Whether `stop_at` ended the run before every request had its outcome."""
+        return math.isfinite(self.stop_at) and bool((self.record.outcome == UNFINISHED).any())
+
     def summary(self, slo: SLO | None = None) -> Summary:
-        """Return one flat mapping; ``.table()`` of it adds every key's unit and denominator."""
+        """Return one flat mapping; ``.table()`` of it adds every key's unit and denominator.
+
+        A run that was cut off is summed up as an observer would who left at `stop_at`: over those who had come
+        by then, and from 0 until then. Whoever arrives later is in no number.
+        """
         # Before the table of requests is there: with millions of tokens both at once would be much to hold.
         itl = itl_summary(*self.itl())
-        summary = summarise(self.requests, slo=slo)
+        if self.cut_off:
+            arrived = self.requests[self.load.arrival <= self.stop_at]
+            summary = summarise(arrived, slo=slo, window=(0.0, self.stop_at))
+            summary.population = f"had arrived by {self.stop_at:g} s, when the run was stopped"
+            summary.window = f"0 to {self.stop_at:g} s, when the run was stopped"
+        else:
+            summary = summarise(self.requests, slo=slo)
         summary.update(itl)
         s = self.record.segments
         length = s["end"] - s["start"]
@@ -215,14 +234,27 @@ class Run:
         written = s["prefill_tokens"] + s["n_decode"].astype(np.int64) * s["steps"]
         return s["kv_used"] - written / 2
 
-    def met(self, slo: SLO) -> float:
-        """Return the share of submitted requests that kept the SLO; quicker than a whole summary."""
+    def attainment(self, slo: SLO) -> float:
+        """Return the share of submitted requests that met the SLO; quicker than a whole summary, and the same."""
         rec, load = self.record, self.load
-        itl_max = None if slo.itl is None else self.largest_itl()
-        good = slo.kept(
-            rec.outcome == FINISHED, rec.first_token - load.arrival, self._tpot(), rec.finished - load.arrival, itl_max
-        )
-        return float(good.mean())
+        columns = {
+            "outcome": self._outcome(),
+            "output_tokens": load.output,
+            "arrival": load.arrival,
+            "finished": rec.finished,
+            "ttft": rec.first_token - load.arrival,
+            "tpot": self._tpot(),
+        }
+        if slo.itl is not None:
+            columns["itl_max"] = self.largest_itl()
+        met = slo.met(columns)
+        if self.cut_off:
+            met = met[load.arrival <= self.stop_at]
+        return float(met.mean()) if len(met) else float("nan")
+
+    def _outcome(self) -> pd.Categorical:
+        """Return what became of each request, by name, shape (n,)."""
+        return pd.Categorical.from_codes(self.record.outcome, dtype=OUTCOME, validate=False)
 
     def _tpot(self) -> NDArray[np.float64]:
         """Mean time per token after the first (s); NaN for requests with one token, or without their last."""

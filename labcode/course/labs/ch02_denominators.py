@@ -37,7 +37,7 @@ def window_summary(refused: int, failed: int, late: int, window: float) -> tuple
             "waited": np.nan,
         }
     )
-    return summarise(table, slo=LIMITS, duration=float(window)), good
+    return summarise(table, slo=LIMITS, window=(0.0, float(window))), good
 
 
 def shares(refused: int, failed: int, late: int, window: float) -> tuple[tuple[float, float, float], tuple[float, ...]]:

@@ -45,7 +45,7 @@ def keeps_up(max_bs: int, memory: str, prefill: str) -> float:
 @cache
 def attained(rate: float, max_bs: int, memory: str, prefill: str) -> float:
     """Return the share of submitted requests within the SLO."""
-    return serve(rate, max_bs, memory, prefill).met(GOAL)
+    return serve(rate, max_bs, memory, prefill).attainment(GOAL)
 
 
 def compute(rate: float, max_bs: int, memory: str, prefill: str) -> Result:

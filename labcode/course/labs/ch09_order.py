@@ -67,7 +67,7 @@ def compute(rate: float, max_bs: int, order: str) -> Result:
         ),
         text=f"Somebody waits {said(longest)} for the first token.",
     )
-    share = run.met(GOAL)
+    share = run.attainment(GOAL)
     names = tuple(ORDERS)
     met = Panel(
         "met",
@@ -79,7 +79,7 @@ def compute(rate: float, max_bs: int, order: str) -> Result:
                 "share within the SLO",
                 "bar",
                 names,
-                tuple(serve(rate, max_bs, key).met(GOAL) for key in ORDERS.values()),
+                tuple(serve(rate, max_bs, key).attainment(GOAL) for key in ORDERS.values()),
             ),
         ),
         marks=(Mark("hline", 0.9, "goal 90 %"),),

@@ -64,7 +64,7 @@ def compute(rate: float, mode: str) -> Result:
     return Result(
         (itl, ttft, stalls),
         f"{mode} at {rate:g} requests/s: ITL P99 {said(p99)}, longest pause {said(longest)}, "
-        f"median TTFT {said(median)}, {run.met(GOAL):.0%} within the SLO.",
+        f"median TTFT {said(median)}, {run.attainment(GOAL):.0%} within the SLO.",
     )
 
 

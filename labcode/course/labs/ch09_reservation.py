@@ -65,9 +65,9 @@ def compute(rate: float, memory: str) -> Result:
         marks=(Mark("hline", 256, "seats"),),
         text=f"{batch:.0f} sequences on average.",
     )
-    share = run.met(GOAL)
+    share = run.attainment(GOAL)
     curves = tuple(
-        Series(name, "line", RATES, tuple(serve(r, name).met(GOAL) for r in RATES), role=role)
+        Series(name, "line", RATES, tuple(serve(r, name).attainment(GOAL) for r in RATES), role=role)
         for name, role in POLICIES.items()
     )
     rate_panel = Panel(

@@ -68,7 +68,7 @@ def reservation() -> Iterator[Row]:
         for memory in ("pow2", "oracle", "unlimited")
         for rate in (8, 12)
     }
-    share = {key: np.array([one.met(LONG_SLO) for one in each]) for key, each in at.items()}
+    share = {key: np.array([one.attainment(LONG_SLO) for one in each]) for key, each in at.items()}
     near = np.abs(share["pow2", 8] - share["oracle", 8]) <= 0.05
     yield shape("L27", "rate 8: SLO attainment, pow2 against oracle", "nearly equal", "within 0.05", near, "000 §6.1")
     yield shape(

@@ -10,7 +10,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from labcode.checks import number
-from labcode.results.logs.log import OUTCOMES, EventLog
+from labcode.results.logs.log import EventLog
+from labcode.results.logs.records import NO_BETWEEN, NO_END, NO_FIRST
+from labcode.results.outcomes import OUTCOMES
+from labcode.workload.clock import check_resolution, origin_of
 from labcode.workload.request import FloatArray, IntArray
 from labcode.workload.table import Table, csv_table, frame_table, is_blank, read_text
 
@@ -20,9 +23,10 @@ Source = str | Path | pd.DataFrame
 def from_events(tokens: Source, submissions: Source, window: tuple[float, float] | None = None) -> EventLog:
     """Return the log of a reader's own measurement.
 
-    Both tables are CSV files or data frames. All times are in seconds on one clock that starts at 0 or
-    later, read where the client receives (or wherever else, but everywhere the same; say where when you
-    report the numbers).
+    Both tables are CSV files or data frames. All times are in seconds on one clock that starts at 0 or later, read
+    where the client receives (or wherever else, but everywhere the same; say where when you report the numbers).
+    Epoch times, and all others that begin at 1e6 s or later, are counted from the whole second of the first
+    submission; `EventLog.origin` keeps it.
 
     Parameters
     ----------
@@ -33,15 +37,18 @@ def from_events(tokens: Source, submissions: Source, window: tuple[float, float]
     submissions : path or DataFrame
         A row for each request that was asked for, also those that were refused or failed. Columns
         ``request``, ``submitted_s``, ``prompt_tokens``; optional ``outcome`` (one of `OUTCOMES`; "rejected"
-        is read as refused), ``reason``, ``tenant``, ``admitted_s``. Without an outcome, a request with
-        output is taken as finished and one without as failed, for the log knows no better.
+        is read as refused), ``reason``, ``tenant``, ``admitted_s``. Without an outcome, a request with output is
+        taken as finished; what became of one without is unknown.
     window : (start, end), optional
-        The observation, s; by default from the first submission to the last thing that the log saw.
+        The observation, s on the clock of the tables; by default from the first submission to the last thing that
+        the log saw.
 
     Returns
     -------
     EventLog
-        The last token of a request is its end: a closing message that comes later is not in this log.
+        The last token of a request is its end: a closing message that comes later is not in this log. Tokens at the
+        very moment of submission, or several at one moment, come from a clock that is too coarse, or from an answer
+        that came as a whole: they have no time to first token, or between tokens, and the summary says how many.
 
     Raises
     ------
@@ -74,17 +81,21 @@ def from_events(tokens: Source, submissions: Source, window: tuple[float, float]
         size = np.ones(len(pieces), dtype=np.int64)
     else:
         size = pieces.tokens("tokens")
+    last = float(np.append(time, submitted).max())
+    check_resolution(f"{pieces.name if len(pieces) else asked.name}: the last time", last)
+    origin = origin_of(float(submitted.min()))
+    submitted, time = submitted - origin, time - origin
     order = np.argsort(request, kind="stable")  # by request, each in the order of the log
     owner, gaps = gaps_of(request[order], time[order])
     back = np.zeros(len(pieces), dtype=bool)
     back[order] = (owner >= 0) & (gaps < 0)
     pieces.refuse("time_s", back, "earlier than the piece before it")
-    frame = request_frame(asked, submitted, request[order], time[order], size[order])
+    frame = request_frame(asked, submitted, origin, request[order], time[order], size[order])
     frame.insert(4, "prompt_tokens", prompts)
     by_arrival = np.argsort(submitted, kind="stable")
     rank = np.empty(len(asked), dtype=np.int64)
     rank[by_arrival] = np.arange(len(asked))
-    inner = owner >= 0
+    inner = (owner >= 0) & np.isfinite(frame["tpot"].to_numpy())[owner]  # several at one moment have no gaps
     intervals = pd.DataFrame(
         {
             "request": rank[owner[inner]],
@@ -92,7 +103,14 @@ def from_events(tokens: Source, submissions: Source, window: tuple[float, float]
             "tokens": size[order][inner].astype(np.float64),
         }
     )
-    return EventLog(frame.iloc[by_arrival], intervals, observed(window, submitted, time))
+    start, end = observed(window, origin + float(submitted.min()), last)
+    return EventLog(
+        frame.iloc[by_arrival],
+        intervals,
+        (start - origin, end - origin),
+        window_is=EventLog.window_is if window is None else "the observation, as given",
+        origin=origin,
+    )
 
 
 def gaps_of(request: IntArray, time: FloatArray) -> tuple[IntArray, FloatArray]:
@@ -159,7 +177,7 @@ def problem(token: int, wanted: int, start: int) -> str:
 
 def outcomes_of(asked: Table, output: IntArray) -> NDArray[np.object_]:
     """Return the outcome of each request, stated or (where it is not) inferred from its output."""
-    inferred = np.where(output > 0, "finished", "failed").astype(object)
+    inferred = np.where(output > 0, "finished", "unknown").astype(object)
     if "outcome" not in asked.columns:
         return inferred
     stated = ["refused" if text == "rejected" else text for text in asked.text("outcome")]
@@ -172,11 +190,11 @@ def outcomes_of(asked: Table, output: IntArray) -> NDArray[np.object_]:
 
 
 def request_frame(
-    asked: Table, submitted: FloatArray, request: IntArray, time: FloatArray, size: IntArray
+    asked: Table, submitted: FloatArray, origin: float, request: IntArray, time: FloatArray, size: IntArray
 ) -> pd.DataFrame:
     """Return the table of requests, in the order of the submissions.
 
-    `request`, `time`, `size` describe the pieces, sorted by request and then by time.
+    `request`, `time`, `size` describe the pieces, sorted by request and then by time. Times count from `origin`.
     """
     n = len(asked)
     chunks = np.bincount(request, minlength=n)
@@ -192,24 +210,34 @@ def request_frame(
     outcome = outcomes_of(asked, output)
     admitted = np.full(n, np.nan)
     if "admitted_s" in asked.columns:
-        admitted = asked.times("admitted_s", blank=float("nan"))
+        admitted = asked.times("admitted_s", blank=float("nan")) - origin
         asked.refuse("admitted_s", admitted < submitted, "before it was submitted")
-    more = output - 1
+    done, more = outcome == "finished", output - 1
+    # What took no time was not seen; `last` alone stays, as a moment that the log saw.
+    first_seen = np.where(first > submitted, first, np.nan)
+    between = np.where((more > 0) & (last > first), (last - first) / np.maximum(more, 1), np.nan)
+    finished = np.where(done & (last > submitted), last, np.nan)
+    missing = {
+        NO_FIRST: got & np.isnan(first_seen),
+        NO_BETWEEN: (more > 0) & np.isnan(between),
+        NO_END: done & np.isnan(finished),
+    }
     return pd.DataFrame(
         {
             "arrival": submitted,
             "admitted": admitted,
-            "first_token": first,
-            "finished": np.where(outcome == "finished", last, np.nan),
+            "first_token": first_seen,
+            "finished": finished,
             "output_tokens": output,
             "outcome": pd.Categorical(outcome, categories=list(OUTCOMES)),
             "reason": optional_text(asked, "reason"),
-            "ttft": first - submitted,
-            "tpot": np.where(more > 0, (last - first) / np.maximum(more, 1), np.nan),
-            "itl_max": largest,
+            "ttft": first_seen - submitted,
+            "tpot": between,
+            "itl_max": np.where(largest > 0, largest, np.nan),
             "waited": admitted - submitted,
             "chunks": chunks,
             "tenant": optional_text(asked, "tenant"),
+            "lacks": ["; ".join(name for name, row in missing.items() if row[i]) for i in range(n)],
         },
         index=pd.Index(asked.text("request"), name="request"),
     )
@@ -222,14 +250,13 @@ def optional_text(asked: Table, column: str) -> list[Any]:
     return ["" if is_blank(cell) else str(cell).strip() for cell in asked.columns[column]]
 
 
-def observed(window: tuple[float, float] | None, submitted: FloatArray, time: FloatArray) -> tuple[float, float]:
-    """Return the window of observation, checked: it must hold everything that the log saw."""
-    first, last = float(submitted.min()), float(np.append(time, submitted).max())
+def observed(window: tuple[float, float] | None, first: float, last: float) -> tuple[float, float]:
+    """Return the window of observation (s), checked: it must hold everything that the log saw, `first` to `last`."""
     if window is None:
         return first, last
     start, end = number("window start", window[0]), number("window end", window[1])
     if end <= start:
         raise ValueError(f"window = {window!r}: the end must lie after the start")
     if start > first or end < last:
-        raise ValueError(f"window = {window!r}: the log goes from {first:g} to {last:g} s, outside it")
+        raise ValueError(f"window = {window!r}: the log goes from {first:.10g} to {last:.10g} s, outside it")
     return start, end

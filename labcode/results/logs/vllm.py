@@ -7,15 +7,23 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pandas as pd
-
 from labcode.checks import positive
 from labcode.results.logs.log import EventLog
-from labcode.results.logs.records import Measured, count, load_json, requests_table, seconds
+from labcode.results.logs.records import (
+    NAN,
+    Entry,
+    count,
+    intervals_table,
+    list_of,
+    load_json,
+    requests_table,
+    seconds,
+    text_of,
+)
+from labcode.workload.clock import check_resolution
 
-NAN = float("nan")
 NEEDED = ("input_lens", "output_lens", "ttfts", "itls", "errors", "duration")
+NO_CLOCK = "no start_times in the file: every request starts at 0"
 
 
 def from_vllm(source: str | Path | Mapping[str, Any]) -> EventLog:
@@ -25,13 +33,12 @@ def from_vllm(source: str | Path | Mapping[str, Any]) -> EventLog:
     (lists, s), ``errors`` ("" for success) and, since late 2025, ``start_times`` (s). Three things to know
     about them:
 
-    * What the tool calls ITL are the gaps between the pieces of the stream. Where a piece holds several
-    tokens
-      (speculative decoding, a busy server), there are fewer gaps than tokens; this log then reports them as
-      chunk intervals.
-    * A request that failed is written with a TTFT of 0. Here it has none, and stays in every denominator.
-    * A request's clock starts when it is sent. With ``--max-concurrency`` it may have stood in the client
-    before
+    * What the tool calls ITL are the gaps between the pieces of the stream. Where a piece holds several tokens
+      (speculative decoding, a busy server), there are fewer gaps than tokens; this log then reports them as chunk
+      intervals.
+    * A time that was not seen is written as 0: the TTFT of a request that failed, or of one whose answer came as a
+      whole. Here it has none, is not within an SLO that limits it, and stays in every denominator.
+    * A request's clock starts when it is sent. With ``--max-concurrency`` it may have stood in the client before
       that, and that wait is in no number of the file.
 
     Parameters
@@ -48,64 +55,69 @@ def from_vllm(source: str | Path | Mapping[str, Any]) -> EventLog:
     Raises
     ------
     ValueError
-        If a key is missing, lists differ in length, or an entry cannot be; the entry is named, from 0.
+        If a key is missing, lists differ in length, or an entry holds what cannot be (a negative time, a text for
+        a number); the entry is named, from 0. An entry that lacks a part is read without it.
     """
     name, content = load_json(source, "vllm result")
     missing = [key for key in NEEDED if key not in content]
     if missing:
         raise ValueError(f"{name}: {', '.join(missing)} missing; was the benchmark run with --save-detailed?")
-    starts = content.get("start_times") or [0.0] * len(content["ttfts"])
-    columns = {key: content[key] for key in NEEDED[:-1]} | {"start_times": starts}
+    columns = {key: list_of(f"{name}: {key}", content[key]) for key in NEEDED[:-1]}
+    given = content.get("start_times") or [0.0] * len(columns["ttfts"])
+    columns["start_times"] = list_of(f"{name}: start_times", given)
     lengths = {key: len(column) for key, column in columns.items()}
     if len(set(lengths.values())) != 1:
         raise ValueError(f"{name}: lists of different length: {lengths}")
-    if not starts:
+    if not columns["ttfts"]:
         raise ValueError(f"{name}: no requests")
-    origin = min(seconds(f"{name}: start_times[{i}]", value) for i, value in enumerate(starts))
-    records = [measured(name, i, columns, origin) for i in range(len(starts))]
-    gaps = [(i, gap) for i, row in enumerate(columns["itls"]) for gap in row if not math.isnan(records[i].ttft)]
-    by_arrival = np.argsort([record.start for record in records], kind="stable")
-    rank = np.empty(len(records), dtype=np.int64)
-    rank[by_arrival] = np.arange(len(records))
-    owner = np.array([i for i, _ in gaps], dtype=np.int64)
-    whole = np.array([record.chunks == record.output for record in records])
-    intervals = pd.DataFrame(
-        {
-            "request": rank[owner],
-            "seconds": np.array([gap for _, gap in gaps], dtype=np.float64),
-            "tokens": np.where(whole[owner], 1.0, np.nan),
-        }
-    )
+    starts = [seconds(f"{name}: start_times[{i}]", value) for i, value in enumerate(columns["start_times"])]
+    known = [start for start in starts if not math.isnan(start)] or [0.0]
+    check_resolution(f"{name}: start_times", max(known))
+    origin = min(known)
+    entries = [entry_of(name, i, columns, start - origin) for i, start in enumerate(starts)]
     duration = positive(f"{name}: duration", content["duration"])
-    return EventLog(requests_table(records), intervals, (0.0, duration))
+    return EventLog(
+        requests_table(entries),
+        intervals_table(entries),
+        (0.0, duration),
+        window_is="the benchmark's own duration",
+        notes=() if content.get("start_times") else (NO_CLOCK,),
+        origin=origin,
+    )
 
 
-def measured(name: str, i: int, columns: Mapping[str, Any], origin: float) -> Measured:
-    """Return entry `i` of the lists."""
+def entry_of(name: str, i: int, columns: Mapping[str, Any], start: float) -> Entry:
+    """Return entry `i` of the lists, sent at `start` s."""
     where = f"{name}, request {i}"
-    start = seconds(f"{where}: start_times", columns["start_times"][i]) - origin
     prompt = count(f"{where}: input_lens", columns["input_lens"][i])
-    error = columns["errors"][i] or ""
-    if not isinstance(error, str):
-        raise ValueError(f"{where}: errors = {error!r}: a text is needed")
-    ttft = seconds(f"{where}: ttfts", columns["ttfts"][i] or 0.0)
-    gaps = [seconds(f"{where}: itls", gap) for gap in columns["itls"][i]]
-    output = count(f"{where}: output_lens", columns["output_lens"][i] or 0)
-    if not ttft and not gaps and (error or not output):
+    output = count(f"{where}: output_lens", columns["output_lens"][i])
+    error = text_of(f"{where}: errors", columns["errors"][i])
+    ttft = seconds(f"{where}: ttfts", columns["ttfts"][i]) or NAN
+    pieces = list_of(f"{where}: itls", columns["itls"][i] or ())
+    gaps = [seconds(f"{where}: itls", gap) for gap in pieces]
+    if not any(gaps):
+        gaps = []  # none, or all of them 0: nobody saw when the pieces came
+    if math.isnan(ttft) and not gaps and (error or not output > 0):
+        if not error and math.isnan(output):
+            return Entry(str(i), "unknown", "nothing is known of it", start, prompt=prompt)
         # A refusal without a reason phrase leaves the error empty, too.
         reason = last_line(error) or "no output, no reason given"
-        return Measured(str(i), start, NAN, NAN, prompt, 0, "failed", reason, chunks=0)
-    chunks = 1 + len(gaps)
+        return Entry(str(i), "failed", reason, start, prompt=prompt, output=0, chunks=0)
+    chunks = float(1 + len(gaps))
     if error:
-        output = max(output, chunks)  # the server's count comes last, and a stream that broke never got it
-    if output < 1:
-        raise ValueError(f"{where}: output_lens = {output}: a request with a TTFT and no error must have output")
-    largest = max(gaps) if gaps and chunks == output else NAN
+        output = max(chunks, output)  # the server's count comes last, and a stream that broke never got it
+    elif output == 0:
+        output = NAN  # something came, so this is no number of tokens
+    if not gaps and output != 1:
+        chunks = NAN  # all at once: not a stream
+    span = sum(gaps)  # NaN if one is missing
+    seen = tuple(gap for gap in gaps if not math.isnan(gap))
+    if not any(seen):
+        seen = ()
     outcome = "failed" if error else "finished"
-    return Measured(str(i), start, ttft, sum(gaps), prompt, output, outcome, last_line(error), chunks, largest)
+    return Entry(str(i), outcome, last_line(error), start, ttft, span, ttft + span, prompt, output, chunks, seen)
 
 
 def last_line(error: str) -> str:
     """Return the last line of an error text: of a traceback, what went wrong."""
-    lines = error.strip().splitlines()
-    return lines[-1] if lines else ""
+    return error.strip().rpartition("\n")[2].strip()

@@ -179,7 +179,7 @@ def test_a_random_order_gets_most_of_the_gain_in_attainment_and_none_in_the_mean
             name: simulate(load, memory="oracle", max_bs=64, order=order)
             for name, order in (("fcfs", "fcfs"), ("sjf", "sjf"), ("random", lambda r: placebo[r.id]))
         }
-        met = {name: one.met(slo) for name, one in run.items()}
+        met = {name: one.attainment(slo) for name, one in run.items()}
         gains.append((met["random"] - met["fcfs"]) / (met["sjf"] - met["fcfs"]))
         wait = {name: float((one.record.first_token - load.arrival).mean()) for name, one in run.items()}
         means.append((wait["random"] - wait["fcfs"]) / wait["fcfs"])

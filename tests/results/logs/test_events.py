@@ -92,7 +92,7 @@ def test_pieces_of_one_token_each_are_tokens():
 
 def test_outcomes_are_inferred_only_where_none_is_stated():
     three = asked(("a", 0.0, 10), ("b", 1.0, 20), ("c", 2.0, 5))
-    assert from_events(TOKENS, three).requests["outcome"].tolist() == ["finished", "finished", "failed"]
+    assert from_events(TOKENS, three).requests["outcome"].tolist() == ["finished", "finished", "unknown"]
     stated = three.assign(outcome=["cancelled", "", "rejected"], reason=["left", None, "queue full"])
     log = from_events(TOKENS, stated)
     assert log.requests["outcome"].tolist() == ["cancelled", "finished", "refused"]
@@ -101,7 +101,7 @@ def test_outcomes_are_inferred_only_where_none_is_stated():
 
 
 def test_a_failed_request_stays_in_the_denominator_and_has_no_latency():
-    three = asked(("a", 0.0, 10), ("b", 1.0, 20), ("c", 2.0, 5))
+    three = asked(("a", 0.0, 10), ("b", 1.0, 20), ("c", 2.0, 5), outcome=["", "", "failed"])
     summary = from_events(TOKENS, three).summary(SLO(ttft=1.0, tpot=1.0))
     assert summary["failed"] == 1 and summary["submitted"] == 3
     assert summary["slo_of_submitted"] == pytest.approx(2 / 3) and summary["slo_of_finished"] == 1
@@ -112,7 +112,7 @@ def test_a_log_in_which_nothing_came_has_no_data_and_no_zero():
     nothing = came().astype({"time_s": float})
     log = from_events(nothing, TWO, window=(0.0, 10.0))
     summary = log.summary(SLO())
-    assert summary["failed"] == 2 and summary["goodput_per_s"] == 0 and summary["slo_of_submitted"] == 0
+    assert summary["unknown"] == 2 and summary["goodput_per_s"] == 0 and summary["slo_of_submitted"] == 0
     for key in (
         "ttft_p50_s",
         "tpot_p50_s",
@@ -149,9 +149,9 @@ def test_what_adds_up_adds_up(data):
         start = data.draw(st.floats(0, 100))
         submissions.append((f"r{i}", start, data.draw(st.integers(1, 9))))
         time = start
-        for gap in data.draw(st.lists(st.floats(0, 10), max_size=8)):
+        for gap in data.draw(st.lists(st.floats(1e-6, 10), max_size=8)):
             time += gap
-            rows.append((f"r{i}", data.draw(st.integers(1, 4)), time))
+            rows.append((f"r{i}", 1 if time == start + gap else data.draw(st.integers(1, 4)), time))
     by_time = sorted(range(len(rows)), key=lambda k: rows[k][2])
     log = from_events(came(*[rows[k] for k in by_time], column="tokens"), asked(*submissions))
     done = log.requests[log.requests["outcome"] == "finished"]
