@@ -103,7 +103,7 @@ class RooflineCost(CostModel):
     Raises
     ------
     ValueError
-        If `p` is below 1, or a coefficient is negative or not finite, or nothing is fixed.
+        If `p` is below 1, a coefficient is negative or not finite, or a step would take no time at all.
     """
 
     roofs: Roofline
@@ -114,7 +114,8 @@ class RooflineCost(CostModel):
             raise ValueError(f"p = {self.p!r}: must be at least 1 (infinity for the hard roofline)")
         for name, value in zip(self.roofs._fields, self.roofs, strict=True):
             non_negative(f"roofs.{name}", value)
-        positive("roofs.read_weights", self.roofs.read_weights)
+        if not any(value > 0 for name, value in zip(self.roofs._fields, self.roofs, strict=True) if name != "unrouted"):
+            raise ValueError("roofs: every coefficient is zero, so that a step would take no time")
 
     def times(self, new: ArrayLike, seqs: ArrayLike, pairs: ArrayLike, kv: ArrayLike) -> Floats:
         """Return the durations (s) of steps with these four sums, which may be numbers or arrays."""

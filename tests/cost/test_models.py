@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from labcode import simulate, workload
 from labcode.cost import CostModel, MeasuredCost, SeqWork, StepShape, as_cost, linear, paper, smooth
 from labcode.cost.compiled import compiled_advance, compiled_step_time, round_up
-from labcode.cost.formula import combine
+from labcode.cost.formula import Roofline, combine
 from labcode.cost.leap import SAME_INSTANT
 from labcode.cost.measured import Grid, a100_llama3_8b
 from labcode.cost.roofline import RooflineCost
@@ -178,7 +178,10 @@ def test_a_smooth_maximum_lies_between_the_larger_and_the_sum(memory, compute, p
     assert combine(np.array([memory]), compute, p)[0] == pytest.approx(combine(memory, compute, p), rel=1e-14)
 
 
-@pytest.mark.parametrize(("roofs", "p"), [({"read_weights": 0.0}, 1.0), ({"move_kv": -1.0}, 1.0), ({}, 0.5)])
+@pytest.mark.parametrize(
+    ("roofs", "p"),
+    [(dict.fromkeys(Roofline._fields, 0.0), 1.0), ({"move_kv": -1.0}, 1.0), ({"linear": np.nan}, 2.0), ({}, 0.5)],
+)
 def test_a_roofline_that_makes_no_sense_is_refused(roofs, p):
-    with pytest.raises(ValueError, match=r"roofs\.|p = 0\.5"):
+    with pytest.raises(ValueError, match=r"roofs|p = 0\.5"):
         RooflineCost(COSTS["paper"].roofs._replace(**roofs), p)
