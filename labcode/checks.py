@@ -17,9 +17,13 @@ def number(name: str, value: float) -> float:
     """
     if isinstance(value, bool) or not isinstance(value, Real):
         raise ValueError(f"{name} = {value!r}: a number is needed")
-    if not math.isfinite(value):
+    try:
+        result = float(value)
+    except OverflowError:
+        raise ValueError(f"{name}: a finite number is needed, this one is larger than any float") from None
+    if not math.isfinite(result):
         raise ValueError(f"{name} = {value!r}: a finite number is needed")
-    return float(value)
+    return result
 
 
 def positive(name: str, value: float) -> float:

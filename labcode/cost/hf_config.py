@@ -45,7 +45,7 @@ def model_from_config(path: str | PathLike[str], name: str | None = None) -> Mod
     file = Path(path)
     file = file / "config.json" if file.is_dir() else file
     try:
-        config = json.loads(file.read_text(encoding="utf-8"))
+        config = json.loads(file.read_text(encoding="utf-8-sig"))
     except (OSError, ValueError) as error:
         raise ValueError(f"path = {str(path)!r}: not a readable config.json ({error})") from error
     if not isinstance(config, dict):

@@ -27,6 +27,7 @@ def test_by_hand():
     # Arrivals at 1, 1.5, 4, 4.1, 4.2; batches of B take 1 + 0.1 B; wait at most 1, at most 2 in a batch.
     run = simulate_delayed(LatencyProfile(1, 0.1), 1.0, 5, 1.0, 2, rng=Gaps([1, 0.5, 2.5, 0.1, 0.1]))
     assert run.batch.tolist() == [2, 2, 1]
+    assert run.percentile(50) == sorted(run.latency)[2] and run.percentile(99) == max(run.latency)  # the nearest rank
     # First batch is full at 1.5; the second at 4.1, done at 5.3; then the last waits a full second.
     assert run.latency == pytest.approx([1.7, 1.2, 1.3, 1.2, 5.3 + 1 + 1.1 - 4.2])
     assert run.busy_time == pytest.approx(1.2 + 1.2 + 1.1)

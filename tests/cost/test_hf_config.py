@@ -101,6 +101,8 @@ def test_a_file_or_its_folder(tmp_path):
     (folder / "config.json").write_text(json.dumps(QWEN3))
     assert hardware.model_from_config(folder).name == "Qwen3-8B"
     assert hardware.model_from_config(folder / "config.json", name="q") == from_fields(QWEN3, "q")
+    (folder / "config.json").write_text("\ufeff" + json.dumps(QWEN3), encoding="utf-8")  # some editors write one
+    assert hardware.model_from_config(folder).name == "Qwen3-8B"
     run_cost = hardware.step_cost(hardware.model_from_config(folder), "h100", [hardware.SeqWork(1, 100)])
     assert run_cost.time == pytest.approx(8.19e9 * 2 / (0.8 * 3.35e12), rel=0.01)
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import labcode
 from labcode.results.metrics import mean, weighted_percentiles
 
 VALUES = st.lists(st.one_of(st.integers(-5, 5).map(float), st.just(float("nan"))), max_size=12)
@@ -25,3 +29,17 @@ def test_against_the_definition(values, data, qs):
         enough = [v for v, _ in pairs if 100 * sum(w for u, w in pairs if u <= v) >= q * total]
         assert result == min(enough)
     assert mean(values, weights) == pytest.approx(sum(v * w for v, w in pairs) / total)
+
+
+#: What is interpolated on purpose, being no percentile of anything measured: an interval's ends, the edges of buckets.
+INTERPOLATED = {"experiments/intervals.py", "course/labs/ch05_buckets.py"}
+
+
+def test_the_percentile_is_defined_once():
+    root = Path(labcode.__file__).parent
+    others = {
+        path.relative_to(root).as_posix()
+        for path in root.rglob("*.py")
+        if re.search(r"np\.(nan)?(percentile|quantile|median)\(", path.read_text(encoding="utf-8"))
+    }
+    assert others <= INTERPOLATED, "use labcode.results.metrics.percentile"

@@ -6,7 +6,7 @@ import dataclasses
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from labcode import SLO, simulate, workload
@@ -85,6 +85,21 @@ def test_numbers_do_not_depend_on_the_origin_of_the_clock(origin):
         np.testing.assert_allclose(other[key], one[key], rtol=1e-6, err_msg=key)
         if origin >= 1e6:
             np.testing.assert_array_equal(other[key], one[key], err_msg=key)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 2000), st.integers(1, 4000), st.integers(1, 50)), min_size=1, max_size=8),
+    st.integers(10**6, 8 * 10**9),
+)
+@settings(deadline=None, max_examples=40)
+def test_any_origin_gives_the_same_summary(rows, origin):
+    times, prompt, output = (np.array(column) for column in zip(*sorted(rows)))
+    first = float(times[0] // 64)
+    summaries = [
+        simulate(workload.from_arrays(times / 64 - first + shift, prompt, output)).summary(SLO())
+        for shift in (0.0, float(origin))
+    ]
+    np.testing.assert_array_equal(*(list(summary.values()) for summary in summaries))
 
 
 @pytest.mark.parametrize("origin", [1.7e12, 1.7e15, 1.7e18])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 
 import numpy as np
@@ -123,6 +125,21 @@ def test_lines_of_json_end_at_line_ends_only(tmp_path):
     for inside in ("\x85", "\u2028", "\u2029"):  # raw control characters below a space are no JSON
         lines = [json.dumps(row | {"note": f"a{inside}b"}, ensure_ascii=False) for row in MOONCAKE]
         assert read_bytes(tmp_path, "\ufeff" + "\r\n".join(lines)).arrival.tolist() == [0, 3]
+
+
+ANYTHING = st.characters(exclude_categories=["Cs"], exclude_characters="\0")
+TEXT = st.text(st.sampled_from('a",\r\n\x85\u2028') | ANYTHING, max_size=6)
+
+
+@given(st.lists(TEXT, min_size=1, max_size=4), st.sampled_from(["\n", "\r\n"]), st.booleans())
+@settings(deadline=None, max_examples=60)
+def test_any_text_survives_a_csv(tmp_path_factory, tenants, end, mark):
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator=end)
+    writer.writerow(["arrival_s", "prompt_tokens", "output_tokens", "tenant"])
+    writer.writerows([i, 10, 3, tenant] for i, tenant in enumerate(tenants))
+    load = read_bytes(tmp_path_factory.mktemp("trace"), "\ufeff" * mark + text.getvalue())
+    assert load.tenant.tolist() == [tenant.strip() for tenant in tenants]
 
 
 @given(data=st.data())

@@ -31,6 +31,7 @@ from labcode.checks import integer, positive
 from labcode.cost import CostModel, StepShape, paper
 from labcode.cost.hardware import SeqWork, gpu, kv_capacity
 from labcode.cost.leap import SAME_INSTANT
+from labcode.results.metrics import percentile
 from labcode.simulation.algorithm1 import OrcaScheduler
 from labcode.workload import Workload
 
@@ -132,7 +133,7 @@ def largest_rate(
 
     def meets(rate: float) -> bool:
         at = load.at_rate(rate)
-        return float(np.median(normalised(at, serve(at)))) <= target
+        return percentile(normalised(at, serve(at)), 50) <= target
 
     if not meets(low):
         return 0.0

@@ -112,6 +112,8 @@ def test_vllm_failure_in_the_middle_of_a_stream_keeps_what_came():
         (without(VLLM, input_lens=[1.5, 1, 1, 1]), "request 0: input_lens = 1.5"),
         (without(VLLM, start_times=[0, -1, 0, 0]), r"start_times\[1\] = -1"),
         (without(VLLM, duration=0), "duration = 0"),
+        (without(VLLM, duration=10**400), "duration: a finite number is needed"),
+        (without(VLLM, ttfts=[10**400, 0.1, 0.5, 0.0]), "request 0: ttfts: a finite number"),
         (without(VLLM, errors=[3, "", "", ""]), "errors = 3"),
         ({key: [] if isinstance(value, list) else value for key, value in VLLM.items()}, "no requests"),
     ],
