@@ -1,9 +1,10 @@
-"""JupyterLab, driven by a browser: a chapter runs from top to bottom, a slider moves, the figure changes."""
+"""JupyterLab without extensions, driven by a browser: chapters read right, one runs, a slider redraws its figure."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -18,12 +19,17 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 FAVOURITE = "09-knobs"
+READ = ("01-why-batching", "03-queueing", "08-continuous-batching")
+RAW = (
+    r"\{[\w:.-]+\}`|^:{3,}|\]\{[.#]|\]\([\w./-]*#|<!--|</?(?:small|a|details|summary)\b|glue"
+    r"|\$\$|\\(?:tag|begin|frac|mathbb)"
+)
 
 
 def chapter_with_a_lab() -> str:
     """Return the chapter to open: the one on knobs, or the last that has a lab."""
     chapters = sorted((ROOT / "book").glob("*.ipynb"))
-    with_lab = [path.stem for path in chapters if "labcode.course.labs import show" in path.read_text(encoding="utf-8")]
+    with_lab = [path.stem for path in chapters if "labcode.course import show" in path.read_text(encoding="utf-8")]
     if not with_lab:
         pytest.skip("no chapter has a lab yet")
     return FAVOURITE if FAVOURITE in with_lab else with_lab[-1]
@@ -34,7 +40,7 @@ def jupyterlab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Address of a JupyterLab on a copy of the chapters, with settings, history and profile of its own."""
     home = tmp_path_factory.mktemp("jupyter")
     (home / "book").mkdir()
-    for path in (ROOT / "book").glob("*.ipynb"):
+    for path in [*(ROOT / "book").glob("*.ipynb"), *(ROOT / "book").glob("*.md")]:
         shutil.copy2(path, home / "book")
     # Without windowing every cell is in the page, also those out of view.
     settings = home / "settings" / "@jupyterlab" / "notebook-extension"
@@ -122,6 +128,39 @@ def test_chapter_runs_in_jupyterlab_and_a_slider_redraws_its_figure(browser: Any
         changed = f"old => document.querySelector('{PICTURE}').src !== old"
         page.wait_for_function(changed, arg=before, timeout=10_000)
         assert finished(page)["errors"] == []
+    finally:
+        context.close()
+
+
+SHOWN = """() => [...document.querySelectorAll('.jp-MarkdownOutput')].map(cell => {
+    const copy = cell.cloneNode(true);
+    copy.querySelectorAll('pre, code, mjx-container').forEach(e => e.remove());
+    return copy.textContent;
+})"""
+TYPESET = """() => document.querySelectorAll('.jp-MarkdownOutput mjx-container').length > 3
+    && !document.querySelector('.jp-MarkdownOutput.jp-mod-rendering')"""
+
+
+@pytest.mark.slow
+@pytest.mark.browser
+@pytest.mark.parametrize("name", READ)
+def test_notebook_reads_right_without_extensions(browser: Any, jupyterlab: str, name: str) -> None:
+    cells = json.loads((ROOT / "book" / f"{name}.ipynb").read_text(encoding="utf-8"))["cells"]
+    context = browser.new_context(viewport={"width": 1400, "height": 1000})
+    page = context.new_page()
+    try:
+        page.goto(f"{jupyterlab}/lab/workspaces/{name}/tree/{name}.ipynb")  # a workspace holds what was open before
+        page.wait_for_function(OPEN, timeout=90_000)
+        page.wait_for_function(TYPESET, timeout=90_000)
+        page.wait_for_timeout(1000)
+        shown = page.evaluate(SHOWN)
+        assert len(shown) == sum(cell["cell_type"] == "markdown" for cell in cells)
+        assert [found for text in shown for found in re.findall(RAW, text, re.M)] == []
+        assert page.locator("mjx-merror, [data-mjx-error]").count() == 0
+        folded = page.locator(".jp-MarkdownOutput details:not([open]) > summary")
+        assert folded.count() == sum("".join(cell["source"]).count("<details>") for cell in cells)
+        hidden = sum(cell["metadata"].get("jupyter", {}).get("source_hidden", False) for cell in cells)
+        assert page.locator(".jp-CodeCell .jp-InputPlaceholder").count() == hidden
     finally:
         context.close()
 
