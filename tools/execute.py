@@ -91,7 +91,8 @@ def run_notebook(path: Path, timeout: float) -> tuple[Any, dict[str, str], float
     os.environ.update(PAGE_VIEW)
     for threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
         os.environ.setdefault(threads, "1")  # notebooks run side by side; threads of theirs would fight over the cores
-    quiet = ["--IPKernelApp.log_level=40"]  # a kernel of our own on this machine need not warn of eavesdroppers
+    # A kernel of our own need not warn of eavesdroppers, nor say that the end of the run interrupted it.
+    quiet = ["--IPKernelApp.log_level=50"]
     started, error = time.monotonic(), ""
     with tempfile.TemporaryDirectory() as folder:
         reader = Reader(
