@@ -27,7 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from labcode.checks import integer, non_negative
 from labcode.cost.base import CostModel
-from labcode.cost.compiled import CompiledCost, CompiledGrid, grid_form, measured_form
+from labcode.cost.compiled import CompiledCost, measured_form
 from labcode.cost.specs import GPUSpec, ModelSpec
 from labcode.cost.step import SeqWork, StepShape
 
@@ -115,10 +115,6 @@ class Grid:
         first, second = self._values[i], self._values[i + 1]
         low, high = first[j] * (1 - v) + first[j + 1] * v, second[j] * (1 - v) + second[j + 1] * v
         return float(low * (1 - u) + high * u)
-
-    def compiled_form(self) -> CompiledGrid:
-        """Return the grid for a compiled loop."""
-        return grid_form(self.rows, self.columns, self.values)
 
     @staticmethod
     def _interval(lines: list[float], x: float) -> tuple[int, float]:
@@ -257,7 +253,9 @@ class MeasuredCost(CostModel):
 
     def compiled_form(self) -> CompiledCost:
         """Return the tables for a compiled loop."""
-        compute, decode, prefill = (grid.compiled_form() for grid in (self._compute, self.decode, self.prefill))
+        compute, decode, prefill = (
+            (grid.rows, grid.columns, grid.values) for grid in (self._compute, self.decode, self.prefill)
+        )
         return measured_form(compute, decode, prefill, self.round_tokens, self.round_kv, self.batching)
 
 
