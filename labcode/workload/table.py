@@ -169,8 +169,8 @@ def csv_table(name: str, text: str) -> Table:
     Raises
     ------
     ValueError
-        If a name stands twice in the header, a line has more or fewer fields than the header, or a quote does not
-        end.
+        If a name stands twice in the header, a line has more or fewer fields than the header, a quote does not end,
+        or a carriage return stands alone outside quotes.
     """
     # newline="\n" leaves every other character in its cell, where splitlines() would end a line at ten of them.
     reader = csv.reader(io.StringIO(text, newline="\n"), strict=True)
@@ -194,7 +194,8 @@ def csv_table(name: str, text: str) -> Table:
                 lines.append(line)
             line = reader.line_num + 1
     except csv.Error as error:
-        raise ValueError(f"{name}, line {line}: {error}") from None
+        lone = "a carriage return alone, outside quotes, ends no line and stands in no cell"
+        raise ValueError(f"{name}, line {line}: {lone if 'new-line' in str(error) else error}") from None
     cells: list[Sequence[Any]] = list(zip(*rows, strict=True)) if rows else [()] * len(header)
     return Table(name, dict(zip(header, cells, strict=True)), lines)
 

@@ -24,6 +24,7 @@ MOONCAKE = [
     {"timestamp": 3000, "input_length": 7, "output_length": 1, "hash_ids": []},
 ]
 EPOCH = "TIMESTAMP,ContextTokens,GeneratedTokens\n1700000000,374,44\n"
+MOONCAKE_CSV = "timestamp,input_length,output_length\n"
 PLAIN = "arrival_s,prompt_tokens,output_tokens\n0.5,10,3\n0.75,20,1\n"
 
 
@@ -135,11 +136,27 @@ TEXT = st.text(st.sampled_from('a",\r\n\x85\u2028') | ANYTHING, max_size=6)
 @settings(deadline=None, max_examples=60)
 def test_any_text_survives_a_csv(tmp_path_factory, tenants, end, mark):
     text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator=end)
+    writer = csv.writer(text, lineterminator=end, quoting=csv.QUOTE_NONNUMERIC)
     writer.writerow(["arrival_s", "prompt_tokens", "output_tokens", "tenant"])
     writer.writerows([i, 10, 3, tenant] for i, tenant in enumerate(tenants))
     load = read_bytes(tmp_path_factory.mktemp("trace"), "\ufeff" * mark + text.getvalue())
     assert load.tenant.tolist() == [tenant.strip() for tenant in tenants]
+
+
+CELL = st.sampled_from(["0", "7", "1e400", "-1", "2023-11-16 18:15:46", "nan", "", '"', "{}", "1" * 400]) | TEXT
+
+
+@given(st.sampled_from([PLAIN, AZURE, MOONCAKE_CSV]), st.lists(st.lists(CELL, min_size=3, max_size=3), max_size=3))
+@settings(deadline=None, max_examples=150)
+def test_any_file_is_read_or_refused_by_name(tmp_path_factory, head, rows):
+    header = head.splitlines()[0]
+    text = "\n".join([header, *map(",".join, rows)])
+    try:
+        load = read_bytes(tmp_path_factory.mktemp("trace"), text)
+    except ValueError as error:
+        assert str(error).startswith(("trace", "arrival = "))
+        return
+    assert np.isfinite(load.arrival).all() and (np.diff(load.arrival) >= 0).all()
 
 
 @given(data=st.data())
@@ -190,6 +207,7 @@ def test_what_is_written_is_read_back(tmp_path_factory, data):
         (EPOCH + "nan,2,3\n", "line 3: TIMESTAMP = nan: a finite time"),
         (EPOCH.replace("1700000000", "1700000000000"), "TIMESTAMP = 1700000000000.*subtract the start first"),
         (PLAIN + '2,"3,4\n5,6,7\n', "line 4: unexpected end of data"),
+        (PLAIN.replace("\n", "\r"), "line 1: a carriage return alone, outside quotes"),
         (PLAIN + "1.7e12,3,4\n", "arrival = 1700000000000.0.*subtract the start first"),
         ('{"timestamp": 0, "input_length": 1}\n', "line 1: output_length missing"),
         ('{"timestamp": 0, "input_length": 1, "output_length": null}\n', "line 1: output_length = None"),

@@ -155,7 +155,7 @@ def seconds(where: str, value: Any) -> float:
 
 def count(where: str, value: Any) -> float:
     """Return a number of tokens of at least 0 (NaN if missing); raise a `ValueError` that says where it stood."""
-    return NAN if is_missing(value) else float(integer(where, value, at_least=0))
+    return NAN if is_missing(value) else float(integer(where, value, at_least=0, at_most=2**53))
 
 
 def text_of(where: str, value: Any) -> str:

@@ -336,3 +336,43 @@ def test_partial_guidellm_reports_never_give_a_silent_zero_and_have_no_origin(gr
 def test_guidellm_reports_without_enough_precision_are_refused():
     with pytest.raises(ValueError, match="subtract the start first"):
         from_guidellm(shifted_report(GUIDELLM["benchmarks"][0]["requests"], 1.7e15))
+
+
+# Any damage ---------------------------------------------------------------------------------------------------
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-5, 5) | st.floats() | st.text(max_size=3) | st.just(10**400),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=2),
+    max_leaves=4,
+)
+
+
+def places(content, path=()):
+    """Return the paths of every part of a JSON value."""
+    yield path
+    inside = content.items() if isinstance(content, dict) else enumerate(content) if isinstance(content, list) else ()
+    for key, value in inside:
+        yield from places(value, (*path, key))
+
+
+@given(st.sampled_from([(from_vllm, VLLM), (from_guidellm, GUIDELLM)]), st.data())
+@settings(deadline=None, max_examples=300)
+def test_a_damaged_result_is_read_or_refused_by_name(reader, data):
+    read, content = reader
+    content = copy.deepcopy(content)
+    *path, last = data.draw(st.sampled_from([place for place in places(content) if place]))
+    parent = content
+    for key in path:
+        parent = parent[key]
+    if data.draw(st.booleans()):
+        parent[last] = data.draw(JSON)
+    else:
+        del parent[last]
+    try:
+        log = read(content)
+    except ValueError as error:
+        assert str(error).startswith(("vllm result", "guidellm report"))
+        return
+    summary = log.summary(SLO())
+    assert sum(summary[name] for name in OUTCOMES) == summary["submitted"] == len(log.requests)
+    assert not (log.requests[list(LATENCIES)] <= 0).any(axis=None)

@@ -206,6 +206,7 @@ def changed(group, index, **timings):
         ({}, "benchmarks missing"),
         ({"benchmarks": []}, "benchmarks missing or empty"),
         ({"benchmarks": [{}]}, r"benchmarks\[0\].requests missing"),
+        ({"benchmarks": [None]}, r"benchmarks\[0\].requests missing"),
         ({"benchmarks": [{"requests": {"successful": []}}]}, "holds no requests"),
         ({"benchmarks": [{"requests": {"successful": [{}]}}]}, "successful request 0: info.timings missing"),
         (changed("successful", 0, request_end=99.0), "successful request 0: out of order.*end 99"),
