@@ -147,7 +147,7 @@ CELL = st.sampled_from(["0", "7", "1e400", "-1", "2023-11-16 18:15:46", "nan", "
 
 
 @given(st.sampled_from([PLAIN, AZURE, MOONCAKE_CSV]), st.lists(st.lists(CELL, min_size=3, max_size=3), max_size=3))
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=60)
 def test_any_file_is_read_or_refused_by_name(tmp_path_factory, head, rows):
     header = head.splitlines()[0]
     text = "\n".join([header, *map(",".join, rows)])

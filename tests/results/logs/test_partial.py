@@ -287,6 +287,7 @@ def never_a_silent_zero(log, entries):
                 assert np.isnan(value) or value > 0, key
 
 
+@pytest.mark.slow
 @given(partial_results())
 @settings(deadline=None, max_examples=100)
 def test_partial_vllm_results_never_give_a_silent_zero(content):
@@ -325,6 +326,7 @@ def shifted_report(groups, shift):
     return report(**groups)
 
 
+@pytest.mark.slow
 @given(partial_reports(), st.sampled_from(["sent", "planned"]), st.sampled_from([3600.0, 1.7e9]))
 @settings(deadline=None, max_examples=100)
 def test_partial_guidellm_reports_never_give_a_silent_zero_and_have_no_origin(groups, clock, origin):
@@ -355,6 +357,7 @@ def places(content, path=()):
         yield from places(value, (*path, key))
 
 
+@pytest.mark.slow
 @given(st.sampled_from([(from_vllm, VLLM), (from_guidellm, GUIDELLM)]), st.data())
 @settings(deadline=None, max_examples=300)
 def test_a_damaged_result_is_read_or_refused_by_name(reader, data):
