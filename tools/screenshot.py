@@ -29,6 +29,9 @@ def picture(page_name: str, lab: str, target: Path, width: int = 1280) -> None:
         place.scroll_into_view_if_needed()
         place.locator('input[type="range"], select, [role="slider"]').first.wait_for()
         page.wait_for_load_state("networkidle")
+        show = place.get_by_role("button", name="Just show me")
+        if show.count():
+            show.click()
         page.wait_for_timeout(500)
         target.parent.mkdir(parents=True, exist_ok=True)
         place.screenshot(path=str(target))

@@ -13,7 +13,7 @@ window.labCharts = (function () {
   }
 
   const SVG = "http://www.w3.org/2000/svg";
-  function drawn(markup, width, height, letter) {
+  function drawn(markup, width, height) {
     const svg = document.createElementNS(SVG, "svg");
     svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
     svg.setAttribute("width", width);
@@ -21,7 +21,6 @@ window.labCharts = (function () {
     svg.setAttribute("aria-hidden", "true");
     svg.setAttribute("focusable", "false");
     svg.innerHTML = markup;
-    if (letter) svg.querySelector("text").textContent = letter;
     return svg;
   }
 
@@ -30,16 +29,6 @@ window.labCharts = (function () {
     if (typeof value === "string") return value;
     return Number(value.toPrecision(4)).toLocaleString("en", { maximumSignificantDigits: 4 });
   }
-
-  // What a role looks like beside its colour; the same table as labcode/labkit/theme.py.
-  const LOOKS = {
-    ours: { dash: "", width: 2.6, shape: '<circle cx="14" cy="7" r="3.6"/>' },
-    baseline: { dash: "7 3", width: 2, shape: '<rect x="10.8" y="3.8" width="6.4" height="6.4"/>' },
-    alt1: { dash: "2 2", width: 2.2, shape: '<path d="M14 3l4 7.4h-8z"/>' },
-    alt2: { dash: "9 3 2 3", width: 2, shape: '<path d="M14 2.4l4.4 4.6-4.4 4.6-4.4-4.6z"/>' },
-    alt3: { dash: "4 2 1 2 1 2", width: 2, shape: '<path d="M14 11l4-7.4h-8z"/>' },
-    muted: { dash: "1 3", width: 1.6, shape: '<path d="M14 3v8M10 7h8"/>' },
-  };
 
   // Hatches of bars; the chart library takes a fill by its address in the page.
   function hatches() {
@@ -54,30 +43,11 @@ window.labCharts = (function () {
     document.body.append(svg);
   }
 
-  function swatch(series) {
-    const look = LOOKS[series.role], colour = `var(--lab-${series.role})`;
-    const line = (width) => `<path d="M1 7H27" fill="none" stroke="${colour}" stroke-width="${width}" stroke-dasharray="${look.dash}"/>`;
-    if (series.kind === "bar") {
-      const fill = series.role === "ours" ? colour : `url(#lab-hatch-${series.role})`;
-      return drawn(`<rect x="3" y="2" width="22" height="10" fill="${fill}" stroke="${colour}"/>`, 28, 14);
-    }
-    if (series.kind === "cells") {
-      const faint = series.role === "muted";
-      return drawn(`<rect x="7" y="1" width="13" height="12" fill="${faint ? "var(--lab-paper)" : colour}" stroke="${colour}"/>` +
-        `<text x="13.5" y="11" text-anchor="middle" font-size="10" font-weight="700" fill="${faint ? colour : "var(--lab-paper)"}"></text>`, 28, 14,
-        series.name.split(" ")[0]);
-    }
-    if (series.kind === "scatter") {
-      const fill = look.dash ? "var(--lab-paper)" : colour;
-      return drawn(`<g fill="${fill}" stroke="${colour}" stroke-width="1.4">${look.shape}</g>`, 28, 14);
-    }
-    if (series.kind === "band" || series.kind === "area") {
-      const edge = series.kind === "band" ? `<path d="M1 2H27M1 12H27" stroke="${colour}" stroke-dasharray="${look.dash}"/>`
-        : `<path d="M1 2H27" stroke="${colour}" stroke-width="${look.width}" stroke-dasharray="${look.dash}"/>`;
-      return drawn(`<rect x="1" y="2" width="26" height="10" fill="${colour}" fill-opacity=".18"/>${edge}`, 28, 14);
-    }
-    const shape = series.shapes ? `<g fill="${colour}" stroke="${colour}">${look.shape}</g>` : "";
-    return drawn(line(look.width) + shape, 28, 14);
+  // The sample of a series in legend and tip, as labcode/labkit/swatch.py drew it.
+  function swatch(series, shapes) {
+    const box = document.createElement("span");
+    box.innerHTML = series.swatch[shapes && series.swatch.length > 1 ? 1 : 0];
+    return box.firstElementChild;
   }
 
   // Ticks of a log axis: powers of ten, with 2 and 5 in between where there is room for little else.
@@ -142,7 +112,7 @@ window.labCharts = (function () {
     }
 
     height() {
-      return this.room() < 330 ? 225 : 245;
+      return this.plot.clientHeight; // The style sheet decides, for the still picture and for the live chart.
     }
 
     show(state) {
@@ -178,12 +148,12 @@ window.labCharts = (function () {
     name(state) {
       const entries = this.panel.series.map((series, i) => ({
         ...series, shapes: series.kind === "line" && state.series[i].x.length <= 16 && state.series[i].x.length > 0,
-        none: !state.series[i].y.some((y) => y !== null) }));
+        none: series.kind !== "cells" && !state.series[i].y.some((y) => y !== null) }));
       const key = JSON.stringify(entries);
       if (key === this.named) return;
       this.named = key;
       this.legend.replaceChildren(...entries.map((entry) =>
-        element("li", entry.none ? { class: "lab-none" } : {}, swatch(entry), entry.name + (entry.none ? " (no data)" : ""))));
+        element("li", entry.none ? { class: "lab-none" } : {}, swatch(entry, entry.shapes), entry.name + (entry.none ? " (no data)" : ""))));
     }
 
     // Values nearest to the pointer.

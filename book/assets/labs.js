@@ -10,6 +10,7 @@
   const loading = {};
   const labs = new Map(); // lab id -> Lab
   const { Chart, element, hatches } = window.labCharts;
+  const { Ask, kept } = window.labAsk;
 
   // ---- small things ----------------------------------------------------------------------------------------------------
   function load(url) {
@@ -75,6 +76,7 @@
         } catch (error) {
           // The still picture stays, and says why it stays still.
           this.started = null;
+          this.node.removeAttribute("data-covered");
           if (!this.node.querySelector(".lab-trouble")) {
             this.node.append(element("p", { class: "lab-trouble", role: "note" },
               `The sliders of this lab could not be started (${error.message}). In a notebook, show("${this.id}") makes them.`));
@@ -97,23 +99,36 @@
       const link = element("button", { type: "button", class: "lab-button lab-link" }, "Copy link");
       reset.addEventListener("click", () => this.move(data.controls.map((control) => control.default)));
       link.addEventListener("click", () => this.copy(link));
+      this.words = element("p", { class: "lab-setting" });
       const panels = element("div", { class: `lab-panels lab-panels-${Math.min(this.charts.length, 2)}`, role: "group",
         "aria-label": "Charts", "aria-describedby": `${this.id}-alt` }, ...this.charts.map((chart) => chart.node));
-      const live = element("div", { class: "lab-live" }, this.question(),
-        element("div", { class: `lab-controls lab-controls-${this.inputs.length}`, role: "group", "aria-label": "Controls" }, ...this.inputs.map((input) => input.node)),
-        this.headline, this.alt, panels);
+      this.stage = element("div", { class: "lab-stage" }, this.words, this.headline, this.alt, panels);
+      const live = element("div", { class: "lab-body lab-live" },
+        element("div", { class: "lab-side" },
+          element("div", { class: `lab-controls lab-controls-${this.inputs.length}`, role: "group", "aria-label": "Controls" }, ...this.inputs.map((input) => input.node)),
+          element("div", { class: "lab-actions" }, reset, link)),
+        this.stage);
+      if (data.ask) {
+        this.ask = new Ask(this, data.ask);
+        live.prepend(this.ask.node);
+        if (this.node.hasAttribute("data-covered")) this.stage.append(this.ask.cover);
+      }
+      // Made ready out of sight, as wide as the still picture, and put in its place when everything is drawn.
       const still = this.node.querySelector(".lab-still");
-      still.replaceWith(live);
+      live.classList.add("lab-waking");
+      still.after(live);
       try {
         await Promise.all(this.charts.map((chart) => chart.start()));
+        const asked = readAddress().get(this.id);
+        if (asked) this.uncover();
+        await this.apply(asked ? this.understand(asked) : this.setting);
       } catch (error) {
-        live.replaceWith(still);
+        live.remove();
         throw error;
       }
-      this.node.querySelector(".lab-head").append(element("div", { class: "lab-actions" }, reset, link));
+      still.remove();
+      live.classList.remove("lab-waking");
       this.ready = true;
-      const asked = readAddress().get(this.id);
-      await this.apply(asked ? this.understand(asked) : this.setting);
       new ResizeObserver(() => this.fit()).observe(panels);
       this.node.classList.add("lab-ready");
       this.node.dispatchEvent(new CustomEvent("lab:ready", { bubbles: true, detail: { id: this.id } }));
@@ -141,31 +156,18 @@
       return { node: element("div", { class: "lab-control" }, element("div", { class: "lab-name" }, label, output), range, ends), set };
     }
 
-    question() {
-      if (!this.data.predict) return null;
-      const field = element("input", { type: "text", id: `${this.id}-prediction`, maxlength: 200, autocomplete: "off", placeholder: "I expect that …" });
-      const lock = element("button", { type: "submit", class: "lab-button lab-lock" }, "Lock it in");
-      const form = element("form", { class: "lab-form" }, field, lock);
-      const kept = element("p", { class: "lab-kept", "aria-live": "polite", hidden: true });
-      form.addEventListener("submit", (event) => {
-        event.preventDefault();
-        if (!field.value.trim()) { field.focus(); return; }
-        const again = element("button", { type: "button", class: "lab-again" }, "change");
-        again.addEventListener("click", () => { kept.hidden = true; form.hidden = false; field.focus(); });
-        kept.replaceChildren(element("b", {}, "Your prediction: "), field.value.trim(), " — now move the controls and see. ", again);
-        form.hidden = true;
-        kept.hidden = false;
-      });
-      return element("details", { class: "lab-predict", open: true }, element("summary", {}, "Predict first"),
-        element("label", { for: `${this.id}-prediction`, class: "lab-question" }, this.data.predict), form, kept);
-    }
-
     // Many steps of a drag in one frame become one drawing, of the newest.
     turn(i, j) {
       const next = [...(this.wanted || this.setting)];
       next[i] = j;
       this.inputs[i].set(j);
+      this.uncover();
       this.move(next);
+    }
+
+    // Whoever moves a control, or follows a link to a setting, wants to see: the question stays open above.
+    uncover() {
+      if (this.ask) this.ask.open();
     }
 
     move(setting) {
@@ -188,6 +190,7 @@
       setting.forEach((j, i) => this.inputs[i].set(j));
       const state = this.decode(setting);
       if (this.headline.textContent !== state.headline) this.headline.textContent = state.headline;
+      this.words.textContent = this.data.controls.map((control, i) => `${control.label}: ${control.texts[setting[i]]}`).join(", ");
       this.alt.textContent = state.alt;
       this.charts.forEach((chart, i) => chart.show(state.panels[i]));
       await Promise.all(this.charts.map((chart) => chart.view.runAsync()));
@@ -266,7 +269,8 @@
       if (!lab) continue;
       if (first && scroll) lab.node.scrollIntoView({ block: "start" });
       first = false;
-      if (lab.ready) lab.move(lab.understand(query));
+      lab.node.removeAttribute("data-covered");
+      if (lab.ready) { lab.uncover(); lab.move(lab.understand(query)); }
       else lab.start();
     }
   }
@@ -286,6 +290,7 @@
     for (const node of nodes) {
       if (labs.has(node.dataset.lab)) continue;
       labs.set(node.dataset.lab, new Lab(node));
+      if (kept(node.dataset.lab) !== null) node.removeAttribute("data-covered");
       watcher.observe(node);
     }
     window.addEventListener("hashchange", () => arrive(false));

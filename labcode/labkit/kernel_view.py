@@ -11,7 +11,9 @@ from typing import Any
 
 import ipywidgets as widgets
 
-from labcode.labkit.lab import Control, Lab, Result
+from labcode import checks
+from labcode.labkit.lab import NUMBERS, Control, Lab, Result
+from labcode.labkit.prediction import Prediction
 from labcode.labkit.render_matplotlib import Picture
 
 _STYLE = {"description_width": "initial"}
@@ -32,6 +34,8 @@ class Live:
         By control name; setting a widget's `value` redraws.
     picture : ipywidgets.Image
         PNG of the panels.
+    answer : str or None
+        What the reader predicted ("" for "just show me"); None while the question is open. Kept as long as the kernel.
     """
 
     def __init__(self, lab: Lab) -> None:
@@ -41,20 +45,73 @@ class Live:
         self.message = widgets.HTML()
         self.sentences = widgets.HTML()
         self.picture = widgets.Image(format="png", layout=widgets.Layout(width="100%", max_width="920px"))
+        self.answer: str | None = None
         self._drawn: Picture | None = None
+        self._scale: list[Any] = []
         self._quiet = False
         reset = widgets.Button(description="Reset", tooltip="Back to the default setting", icon="undo")
         reset.on_click(lambda _button: self.reset())
         for widget in self.controls.values():
             widget.observe(self._changed, names="value")
-        rows = [widgets.HTML(f"<b style='font-size:1.15em'>{escape(lab.title)}</b>")]
-        if lab.predict:
-            rows.append(_prediction(lab.predict))
+        kinds = ", ".join(NUMBERS[kind] for kind in lab.numbers)
+        title = widgets.HTML(f"<b style='font-size:1.15em'>{escape(lab.title)}</b>{kinds and f' ({kinds})'}")
         bar = widgets.Box(
             [*self.controls.values(), reset], layout=widgets.Layout(flex_flow="row wrap", align_items="center")
         )
-        self.view = widgets.VBox([*rows, bar, self.headline, self.message, self.picture, self.sentences])
+        self.question = widgets.VBox()
+        self.stage = widgets.VBox([self.headline, self.message, self.picture, self.sentences])
+        self.view = widgets.VBox([title, self.question, bar, self.stage])
+        if lab.predict is not None:
+            self.question.children = self._ask(lab.predict)
+            self.stage.layout.display = "none"
         self.redraw()
+
+    @property
+    def covered(self) -> bool:
+        """Whether headline and picture wait for an answer."""
+        return bool(self.stage.layout.display == "none")
+
+    def commit(self, answer: str) -> None:
+        """Take the reader's answer ("" for none), go to the deciding setting, and say what happened.
+
+        Raises
+        ------
+        ValueError
+            If `answer` is none of the options, or the lab asks nothing.
+        """
+        if self.lab.predict is None:
+            raise ValueError(f"answer = {answer!r}: lab {self.lab.id!r} asks nothing")
+        checks.one_of("answer", answer, ["", *self.lab.predict.options])
+        self.answer = answer
+        self._go(self.lab.deciding)
+        verdict = self.lab.verdict()
+        assert verdict is not None
+        said = (
+            "Right: " if answer == verdict.right else f"You said “{escape(answer)}”. The lab says: " if answer else ""
+        )
+        self.question.children = [
+            widgets.HTML(
+                f"<details open><summary role='status'>{said}<b>{escape(verdict.right)}</b>.</summary>"
+                f"<p>{escape(self.lab.predict.question)} {escape(verdict.why)}</p></details>"
+            )
+        ]
+        self.stage.layout.display = ""
+
+    def _ask(self, predict: Prediction) -> list[widgets.Widget]:
+        """Return the question with a button for each option."""
+        buttons = []
+        for option in (*predict.options, ""):
+            button = widgets.Button(
+                description=option or "Just show me",
+                layout=widgets.Layout(width="auto"),
+                button_style="" if option else "info",
+            )
+            button.on_click(lambda _button, option=option: self.commit(option))
+            buttons.append(button)
+        return [
+            widgets.HTML(f"<b>Predict first.</b> {escape(predict.question)}"),
+            widgets.Box(buttons, layout=widgets.Layout(flex_flow="row wrap")),
+        ]
 
     @property
     def setting(self) -> dict[str, Any]:
@@ -63,9 +120,12 @@ class Live:
 
     def reset(self) -> None:
         """Go back to the default setting, redrawing once."""
+        self._go(self.lab.default)
+
+    def _go(self, setting: dict[str, Any]) -> None:
         self._quiet = True
         try:
-            for name, value in self.lab.default.items():
+            for name, value in setting.items():
                 self.controls[name].value = value
         finally:
             self._quiet = False
@@ -83,8 +143,9 @@ class Live:
         self._show(result)
 
     def _show(self, result: Result) -> None:
-        if self._drawn is None or len(self._drawn.axes) != len(result.panels):
-            self._drawn = Picture(result.panels)
+        scale = [self.controls[name].value for name in self.lab.scaled_by]
+        if self._drawn is None or len(self._drawn.axes) != len(result.panels) or scale != self._scale:
+            self._drawn, self._scale = Picture(result.panels), scale
         else:
             self._drawn.update(result.panels)
         self.picture.value = self._drawn.png()
@@ -96,6 +157,7 @@ class Live:
 
     def _changed(self, _change: object) -> None:
         if not self._quiet:
+            self.stage.layout.display = ""  # Whoever moves a control wants to see; the question stays open.
             self.redraw()
 
 
@@ -104,20 +166,7 @@ def _widget(control: Control) -> widgets.Widget:
     options = [(control.text(value), value) for value in control.values]
     common = {"options": options, "value": control.default, "description": control.label, "style": _STYLE}
     if control.choice:
-        return widgets.Dropdown(**common, layout=widgets.Layout(width="max-content"))
-    return widgets.SelectionSlider(**common, continuous_update=True, layout=widgets.Layout(width="420px"))
-
-
-def _prediction(question: str) -> widgets.Widget:
-    """Return the question with a line to write an answer into; locking it shows it beside what happens."""
-    answer = widgets.Text(placeholder="Your prediction", layout=widgets.Layout(width="420px"))
-    lock = widgets.Button(description="Lock it in", icon="lock")
-    kept = widgets.HTML()
-
-    def keep(_button: object) -> None:
-        if answer.value.strip():
-            answer.disabled = lock.disabled = True
-            kept.value = f"<i>You predicted: {escape(answer.value)}</i>"
-
-    lock.on_click(keep)
-    return widgets.VBox([widgets.HTML(f"<b>Predict first.</b> {escape(question)}"), widgets.HBox([answer, lock]), kept])
+        return widgets.Dropdown(**common, layout=widgets.Layout(width="max-content", margin="2px 24px 2px 2px"))
+    # The value stands to the right of a slider, in a box of its own width; the margin keeps it off the next label.
+    room = widgets.Layout(width="440px", margin="2px 24px 2px 2px")
+    return widgets.SelectionSlider(**common, continuous_update=True, layout=room)

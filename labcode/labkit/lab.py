@@ -12,9 +12,18 @@ from typing import Any
 
 from labcode import checks
 from labcode.labkit.panel import Panel, said
+from labcode.labkit.prediction import Prediction, Verdict
+from labcode.labkit.words import counted
 
 MAX_CONTROLS = 4
 MAX_STATES = 1000  # The page's data file holds every state; beyond this it cannot stay small.
+#: Kinds of numbers, and the words of their badges.
+NUMBERS = {
+    "paper": "paper GPU",
+    "measured": "measured here",
+    "quoted": "quoted",
+    "arithmetic": "arithmetic",
+}
 
 
 @dataclass(frozen=True)
@@ -78,7 +87,8 @@ class Control:
 
     def text(self, value: Any) -> str:
         """Return `value` as the reader sees it, with its unit."""
-        return f"{self.format(value)} {self.unit}".strip()
+        shown = self.format(value)
+        return counted(1, self.unit) if shown == "1" else f"{shown} {self.unit}".strip()
 
 
 @dataclass(frozen=True)
@@ -105,6 +115,12 @@ class Result:
         if len(set(keys)) != len(keys):
             raise ValueError(f"Result panels: keys {keys!r}: each key once")
 
+    def panel(self, key: str) -> Panel:
+        """Return the panel with this key; raise `ValueError` if there is none."""
+        found = {panel.key: panel for panel in self.panels}
+        checks.one_of("panel", key, found)
+        return found[key]
+
 
 def describe(result: Result, params: Mapping[str, Any]) -> str:
     """Return alt text made of the panels' titles and sentences: what a lab says of itself if it has no `alt`."""
@@ -126,18 +142,25 @@ class Lab:
         One to four, names differ.
     compute : callable
         ``compute(**params) -> Result``; pure and seeded: the same setting always gives the same numbers.
-    predict : str
-        Question that the reader answers before moving anything; "" for none.
+    predict : Prediction, optional
+        What the reader says before headline and charts are uncovered.
     alt : callable
         ``alt(result, params) -> str``, the text alternative of the picture; at least 20 characters.
+    numbers : tuple of {"paper", "measured", "quoted", "arithmetic"}
+        What kind of numbers the lab shows; a badge says so beside its title.
+    scaled_by : tuple of str
+        Names of controls whose value changes the scale of things. The axes have one range for every value of these
+        (by default one range for the whole lab).
     """
 
     id: str
     title: str
     controls: tuple[Control, ...]
     compute: Callable[..., Result]
-    predict: str = ""
+    predict: Prediction | None = None
     alt: Callable[[Result, dict[str, Any]], str] = describe
+    numbers: tuple[str, ...] = ()
+    scaled_by: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not isinstance(self.id, str) or not re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", self.id):
@@ -154,8 +177,13 @@ class Lab:
             raise ValueError(f"{here}: {self.size} states: at most {MAX_STATES}, use fewer values")
         if not callable(self.compute) or not callable(self.alt):
             raise ValueError(f"{here}: compute and alt must be functions")
-        if not isinstance(self.predict, str):
-            raise ValueError(f"{here}: predict = {self.predict!r}: a text is needed")
+        if self.predict is not None and not isinstance(self.predict, Prediction):
+            raise ValueError(f"{here}: predict = {self.predict!r}: a Prediction is needed")
+        for kind in self.numbers:
+            checks.one_of(f"{here}: numbers", kind, tuple(NUMBERS))
+        for name in self.scaled_by:
+            checks.one_of(f"{here}: scaled_by", name, tuple(names))
+        self._setting({} if self.predict is None else self.predict.reveal)
 
     @property
     def size(self) -> int:
@@ -180,15 +208,34 @@ class Lab:
         ValueError
             If a name is not a control, a value is not among the control's values, or `compute` returns no `Result`.
         """
-        for name in params:
-            checks.one_of(f"Lab {self.id!r}: control", name, [control.name for control in self.controls])
-        setting = self.default | params
-        for control in self.controls:
-            checks.one_of(f"Lab {self.id!r}: {control.name}", setting[control.name], control.values)
-        result = self.compute(**setting)
+        result = self.compute(**self._setting(params))
         if not isinstance(result, Result):
             raise ValueError(f"Lab {self.id!r}: compute returned {type(result).__name__}: a Result is needed")
         return result
+
+    def _setting(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a whole setting: `params`, checked, over the defaults."""
+        for name in params:
+            checks.one_of(f"Lab {self.id!r}: control", name, [control.name for control in self.controls])
+        setting = self.default | dict(params)
+        for control in self.controls:
+            checks.one_of(f"Lab {self.id!r}: {control.name}", setting[control.name], control.values)
+        return setting
+
+    @property
+    def deciding(self) -> dict[str, Any]:
+        """The setting that answers the question (the default one without a question), control name -> value."""
+        return self._setting({} if self.predict is None else self.predict.reveal)
+
+    def verdict(self, result: Result | None = None) -> Verdict | None:
+        """Return what the lab says of its own question, None without one; `result` is that of `deciding`."""
+        if self.predict is None:
+            return None
+        return self.predict.verdict(self.run(**self.deciding) if result is None else result)
+
+    def in_words(self, params: Mapping[str, Any]) -> str:
+        """Return a setting as the reader sees it: "Arrival rate: 8 req/s, Seats: 64"."""
+        return ", ".join(f"{c.label}: {c.text(params[c.name])}" for c in self.controls)
 
     def alt_text(self, result: Result, params: dict[str, Any]) -> str:
         """Return the text alternative for `result`; raise `ValueError` if it says less than 20 characters."""

@@ -13,9 +13,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from labcode.labkit import scales
-from labcode.labkit.lab import Lab, Result, describe
+from labcode.labkit.lab import NUMBERS, Lab, Result, describe
 from labcode.labkit.panel import Axis, Mark, Panel, Series
 from labcode.labkit.render_vega import panel_spec
+from labcode.labkit.swatch import swatch
 
 DIGITS = 4
 
@@ -103,16 +104,27 @@ def _columns(series: Series, edges: dict[str, tuple[list[float], list[float]]]) 
 class _PanelPage:
     """One panel over all states: its constant part and, state by state, its row of indices."""
 
-    def __init__(self, lab: Lab, panels: Sequence[Panel], default: int) -> None:
+    def __init__(self, lab: Lab, panels: Sequence[Panel], groups: Sequence[int]) -> None:
         first = panels[0]
         self.panels = panels
+        self.groups = groups
         self.series = _all_series(lab, panels)
         self.categories = scales.categories(panels)
-        self.bases: dict[str, scales.Range | None] = {}
+        self.bases: dict[str, dict[int, scales.Range | None]] = {}
         self.extents: dict[str, list[scales.Range | None]] = {}
         for along, axis in (("x", first.x), ("y", first.y)):
             self.extents[along] = [scales.extent(panel, along) for panel in panels]
-            self.bases[along] = scales.base_range(self.extents[along], default, axis.scale)
+            self.bases[along] = self._bases(lab, self.extents[along], axis.scale)
+
+    def _bases(self, lab: Lab, extents: list[scales.Range | None], scale: str) -> dict[int, scales.Range | None]:
+        """Return for each group of states that share a scale the range that holds them."""
+        default = list(lab.states()).index(lab.default)
+        bases = {}
+        for group in sorted(set(self.groups)):
+            places = [i for i, other in enumerate(self.groups) if other == group]
+            at = places.index(default) if default in places else None
+            bases[group] = scales.base_range([extents[i] for i in places], at, scale)
+        return bases
 
     def constant(self) -> dict[str, Any]:
         first = self.panels[0]
@@ -122,13 +134,16 @@ class _PanelPage:
             "x": self._axis("x", first.x),
             "y": self._axis("y", first.y),
             "categories": self.categories or None,
-            "series": [{"name": s.name, "kind": s.kind, "role": s.role} for s in self.series],
+            "series": [self._series(s) for s in self.series],
             "spec": panel_spec(first.x, first.y, self.series, bool(self.categories)),
         }
 
+    def _series(self, s: Series) -> dict[str, Any]:
+        drawn = [swatch(s)] + [swatch(s, shapes=True)] * (s.kind == "line")
+        return {"name": s.name, "kind": s.kind, "role": s.role, "swatch": drawn}
+
     def _axis(self, along: str, axis: Axis) -> dict[str, Any]:
-        base = scales.domain(axis, self.bases[along], None, along)
-        return {"label": axis.label, "title": axis.title, "unit": axis.unit, "scale": axis.scale, "base": rounded(base)}
+        return {"label": axis.label, "title": axis.title, "unit": axis.unit, "scale": axis.scale}
 
     def row(self, i: int, strings: _Table, arrays: _Table, marks: _Table) -> list[int]:
         """Return the indices of state `i`: text, marks, x range, y range, then x, y, y2 of each series (-1: none)."""
@@ -138,7 +153,8 @@ class _PanelPage:
             if along == "x" and self.categories:
                 row.append(arrays.index(self.categories))
             else:
-                here = scales.domain(axis, self.bases[along], self.extents[along][i], along)
+                base = self.bases[along][self.groups[i]]
+                here = scales.domain(axis, base, self.extents[along][i], along)
                 row.append(arrays.index(rounded(here)))
         edges = scales.bar_edges(panel)
         by_name = {s.name: s for s in panel.series}
@@ -146,6 +162,20 @@ class _PanelPage:
             columns = _columns(by_name[s.name], edges) if s.name in by_name else [[], [], None]
             row += [-1 if column is None else arrays.index(column) for column in columns]
         return row
+
+
+def _question(lab: Lab, results: Sequence[Result]) -> dict[str, Any] | None:
+    """Return the lab's question with its verdict, which the results decide; None if it asks nothing."""
+    if lab.predict is None:
+        return None
+    verdict = lab.predict.verdict(results[list(lab.states()).index(lab.deciding)])
+    return {
+        "question": lab.predict.question,
+        "options": list(lab.predict.options),
+        "right": lab.predict.options.index(verdict.right),
+        "why": verdict.why,
+        "reveal": [c.values.index(lab.deciding[c.name]) for c in lab.controls],
+    }
 
 
 def page_data(lab: Lab, results: Sequence[Result]) -> dict[str, Any]:
@@ -166,8 +196,9 @@ def page_data(lab: Lab, results: Sequence[Result]) -> dict[str, Any]:
     if len(results) != lab.size:
         raise ValueError(f"Lab {lab.id!r}: {len(results)} results: {lab.size} states need as many")
     states = list(lab.states())
-    default = states.index(lab.default)
-    pages = [_PanelPage(lab, panels, default) for panels in _structure(lab, results)]
+    scaled = _Table()
+    groups = [scaled.index([params[name] for name in lab.scaled_by]) for params in states]
+    pages = [_PanelPage(lab, panels, groups) for panels in _structure(lab, results)]
     strings, arrays, marks = _Table(), _Table(), _Table()
     rows = []
     for i, (result, params) in enumerate(zip(results, states, strict=True)):
@@ -179,7 +210,8 @@ def page_data(lab: Lab, results: Sequence[Result]) -> dict[str, Any]:
     return {
         "id": lab.id,
         "title": lab.title,
-        "predict": lab.predict,
+        "ask": _question(lab, results),
+        "numbers": [[kind, NUMBERS[kind]] for kind in lab.numbers],
         "controls": [
             {
                 "name": c.name,

@@ -1,74 +1,70 @@
-"""The page view of a lab: a still picture of the default setting in a place that the page's script brings to life.
+"""The page view of a lab: its default setting, still, in a place that the page's script brings to life.
 
-Without the script, on paper, or before the lab comes into view, the reader sees the picture, its headline and its
-sentences.
+What stands here is laid out as the live lab will be (question, controls, headline, a figure for each panel), so that
+nothing on the page moves when the script takes over. Without a script, on paper, or before the lab comes into view,
+the reader sees the question, the setting in words, the pictures and their sentences. Where scripts run, the style
+sheet covers headline and pictures until the question is answered.
 """
 
 from __future__ import annotations
 
-import io
-import re
-from collections.abc import Sequence
 from html import escape
 
-import matplotlib
-
 from labcode.labkit.build import lab_digest
-from labcode.labkit.lab import Lab
-from labcode.labkit.panel import Panel
-from labcode.labkit.render_matplotlib import draw
-from labcode.labkit.theme import HATCHES, colours, variable
+from labcode.labkit.lab import NUMBERS, Control, Lab
+from labcode.labkit.panel import Panel, Series
+from labcode.labkit.render_matplotlib import PLAIN_SIZE, draw
+from labcode.labkit.svg import inline
+from labcode.labkit.swatch import swatch
+from labcode.labkit.theme import SHAPES_UP_TO
 
 
-def svg(panels: Sequence[Panel], alt: str, salt: str) -> str:
-    """Return the panels as inline SVG for a page: themed through CSS variables, text as text, `alt` as its name.
-
-    Parameters
-    ----------
-    panels : sequence of Panel
-    alt : str
-        Text alternative.
-    salt : str
-        Makes the ids inside unique on the page, e.g. the lab's id.
-    """
-    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": salt}):
-        figure = draw(panels)
-        width, height = (side * 72 for side in figure.get_size_inches())
-        out = io.StringIO()
-        figure.savefig(
-            out, format="svg", facecolor="none", metadata={"Date": None, "Creator": None, "Format": None, "Type": None}
-        )
-    body = _smaller(out.getvalue())
-    head = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" role="img" '
-        f'aria-label="{escape(alt)}" viewBox="0 0 {width:.0f} {height:.0f}" class="lab-picture">'
-        f"<title>{escape(alt)}</title>"
-    )
-    return head + body[body.index(">") + 1 :].strip()
+def badges(lab: Lab) -> str:
+    """Return a badge for each kind of number that the lab shows."""
+    return "".join(f' <span class="num-{kind}">{NUMBERS[kind]}</span>' for kind in lab.numbers)
 
 
-def _smaller(text: str) -> str:
-    """Return matplotlib's SVG without what a page does not need, its colours replaced by CSS variables."""
-    text = text[text.index("<svg") :]
-    # The style element would apply to the whole page, names of groups would appear once for each lab of it.
-    text = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->|<style.*?</style>", "", text, flags=re.S)
-    text = re.sub(r'<g id="[^"]*"', "<g", text)
-    for needless in (r'font-family: [^;"]*;? ?', r' transform="rotate\(-0 [^"]*"', "; stroke-linecap: square"):
-        text = re.sub(needless, "", text)
-    text = re.sub(r"(\d+\.\d)\d+", r"\1", text)  # A tenth of a point is below a pixel.
-    text = re.sub(r">\s+<", "><", re.sub(r"\s+", " ", text))
-    for name, colour in colours("light").items():
-        text = text.replace(colour, variable(name))
-    return re.sub(r'<pattern id="([^"]*)".*?stroke: var\(--lab-(\w+)\).*?</pattern>', _hatch, text)
-
-
-def _hatch(found: re.Match[str]) -> str:
-    """Return a small tile in place of matplotlib's hatch, which spells out every stroke and dot of it."""
-    name, role = found.groups()
+def _question(lab: Lab) -> str:
+    if lab.predict is None:
+        return ""
+    options = "".join(f'<li><span class="lab-option">{escape(option)}</span></li>' for option in lab.predict.options)
     return (
-        f'<pattern id="{name}" width="5" height="5" patternUnits="userSpaceOnUse">'
-        f'<rect width="5" height="5" fill="{variable("paper")}"/>'
-        f'<path d="{HATCHES[role]}" stroke="{variable(role)}" fill="none"/></pattern>'
+        f'<div class="lab-ask"><p class="lab-question"><b class="lab-first">Predict first.</b> '
+        f'{escape(lab.predict.question)}</p><ul class="lab-options">{options}</ul></div>'
+    )
+
+
+def _control(control: Control) -> str:
+    """Return a control that stands still: its label, its value, and the room that a slider or a list will take."""
+    label, value = escape(control.label), escape(control.text(control.default))
+    if control.choice:
+        return (
+            f'<div class="lab-control"><span class="lab-label">{label}</span>'
+            f'<span class="lab-chosen">{value}</span></div>'
+        )
+    ends = (escape(control.text(end)) for end in (control.values[0], control.values[-1]))
+    return (
+        f'<div class="lab-control"><div class="lab-name"><span class="lab-label">{label}</span><output>{value}</output>'
+        f'</div><div class="lab-track"></div><div class="lab-ends">{"".join(f"<span>{end}</span>" for end in ends)}'
+        "</div></div>"
+    )
+
+
+def _entry(s: Series) -> str:
+    none = s.empty and s.kind != "cells"
+    shapes = s.kind == "line" and 0 < len(s.x) <= SHAPES_UP_TO
+    row = f"{swatch(s, shapes)}{escape(s.name)}"
+    return f'<li class="lab-none">{row} (no data)</li>' if none else f"<li>{row}</li>"
+
+
+def _figure(panel: Panel, salt: str) -> str:
+    alt = f"{panel.title}. {panel.y.label} against {panel.x.label}. {panel.text}"
+    picture = inline(draw([panel], PLAIN_SIZE, plain=True), alt, f"{salt}-{panel.key}")
+    return (
+        f'<figure class="lab-panel"><figcaption class="lab-panel-title">{escape(panel.title)}</figcaption>'
+        f'<ul class="lab-legend">{"".join(map(_entry, panel.series))}</ul>'
+        f'<div class="lab-frame"><div class="lab-chart">{picture}</div></div>'
+        f'<p class="lab-text">{escape(panel.text)}</p><div class="lab-numbers"></div></figure>'
     )
 
 
@@ -86,21 +82,21 @@ class Still:
         self.alt = lab.alt_text(self.result, lab.default)
 
     def _repr_html_(self) -> str:
-        lab = self.lab
-        setting = ", ".join(f"{c.label}: {c.text(c.default)}" for c in lab.controls)
-        sentences = "".join(
-            f"<li><b>{escape(p.title)}.</b> {escape(p.text)}</li>" for p in self.result.panels if p.text
-        )
-        question = f'<p class="lab-question">{escape(lab.predict)}</p>' if lab.predict else ""
+        lab, panels = self.lab, self.result.panels
+        figures = "".join(_figure(panel, lab.id) for panel in panels)
+        covered = ' data-covered=""' if lab.predict is not None else ""
         # The version keeps a browser from pairing a new page with an old data file.
         return (
-            f'<div class="lab" id="{lab.id}" data-lab="{lab.id}" data-version="{lab_digest(lab)}" role="group" '
-            f'aria-label="Lab: {escape(lab.title)}">'
-            f'<div class="lab-head"><p class="lab-title"><span class="lab-tag">Lab</span> {escape(lab.title)}</p></div>'
-            f'<div class="lab-still">{question}<p class="lab-setting">{escape(setting)}</p>'
+            f'<div class="lab" id="{lab.id}" data-lab="{lab.id}" data-version="{lab_digest(lab)}"{covered} '
+            f'role="group" aria-label="Lab: {escape(lab.title)}"><div class="lab-head"><p class="lab-title">'
+            f'<span class="lab-tag">Lab</span> {escape(lab.title)}{badges(lab)}</p></div>'
+            f'<div class="lab-body lab-still">{_question(lab)}<div class="lab-side">'
+            f'<div class="lab-controls lab-controls-{len(lab.controls)}">{"".join(map(_control, lab.controls))}</div>'
+            f'<div class="lab-actions"></div></div><div class="lab-stage">'
+            f'<p class="lab-setting">{escape(lab.in_words(lab.default))}</p>'
             f'<p class="lab-headline">{escape(self.result.headline)}</p>'
-            f"{svg(self.result.panels, self.alt, lab.id)}"
-            f'<ul class="lab-sentences">{sentences}</ul></div></div>'
+            f'<div class="lab-panels lab-panels-{min(len(panels), 2)}" role="group" aria-label="{escape(self.alt)}">'
+            f"{figures}</div></div></div></div>"
         )
 
     def __repr__(self) -> str:

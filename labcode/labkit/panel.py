@@ -158,6 +158,11 @@ class Series:
         """Whether x is made of category names."""
         return bool(self.x) and isinstance(self.x[0], str)
 
+    def at(self, x: Any) -> float:
+        """Return y at this x; raise `ValueError` if the series has no such x."""
+        checks.one_of(f"Series {self.name!r}: x", x, self.x)
+        return self.y[self.x.index(x)]
+
     @property
     def glyph(self) -> str:
         """The letter in each square of "cells": the first word of the name."""
@@ -286,6 +291,12 @@ class Panel:
                 at = mark.at[name == "y"] if mark.kind == "point" else mark.at if along == name else 1.0
                 if at <= 0:
                     raise ValueError(f"{here}: mark {mark.label!r}: {name} = {at!r} on a log axis: must be above 0")
+
+    def curve(self, name: str) -> Series:
+        """Return the series of this name; raise `ValueError` if there is none."""
+        found = {s.name: s for s in self.series}
+        checks.one_of(f"Panel {self.key!r}: series", name, found)
+        return found[name]
 
     @property
     def categorical(self) -> bool:

@@ -20,6 +20,7 @@ from labcode.labkit.panel import Axis, Panel
 from labcode.labkit.theme import SHAPES_UP_TO, colours
 
 PANEL_SIZE = (4.7, 3.1)  # Inches, with everything around a panel.
+PLAIN_SIZE = (4.7, 2.55)  # The same without title and legend.
 LEGEND_ROW = 0.155  # Inches.
 FRAMES_KEPT = 64  # About half a megabyte each.
 
@@ -66,14 +67,23 @@ class Picture:
     theme : {"light", "dark"}
     size : (width, height), optional
         Of the figure, in inches.
+    plain : bool
+        Without titles and legends: for a page, which sets them as text.
     """
 
-    def __init__(self, panels: Sequence[Panel], theme: str = "light", size: tuple[float, float] | None = None) -> None:
+    def __init__(
+        self,
+        panels: Sequence[Panel],
+        theme: str = "light",
+        size: tuple[float, float] | None = None,
+        plain: bool = False,
+    ) -> None:
         self.inks = colours(theme)
+        self._plain = plain
         self._columns = min(2, len(panels))
         self._rows = math.ceil(len(panels) / self._columns)
         legend_rows = max(math.ceil(len(panel.series) / legend_columns(panel)) for panel in panels)
-        extra = LEGEND_ROW * (legend_rows - 1)
+        extra = PLAIN_SIZE[1] - PANEL_SIZE[1] + 0.07 if plain else LEGEND_ROW * (legend_rows - 1)
         width, height = size or (self._columns * PANEL_SIZE[0], self._rows * (PANEL_SIZE[1] + extra))
         self.figure = ShownFigure(figsize=(width, height), dpi=DPI, facecolor=self.inks["paper"])
         self._canvas = FigureCanvasAgg(self.figure)
@@ -135,7 +145,7 @@ class Picture:
                 self.inks["ink"],
             ),
             (panel.y.label, 5, 8, "normal", quiet),
-        ):
+        )[1 if self._plain else 0 :]:
             ax.annotate(
                 text,
                 (0, 1),
@@ -168,6 +178,8 @@ class Picture:
             for axis in (ax.xaxis, ax.yaxis):  # There are no rows or columns between two.
                 axis.set_major_locator(MaxNLocator(12, integer=True))
                 axis.grid(False)
+        if self._plain:
+            return
         legend = ax.legend(
             handles=[legend_entry(s, self.inks) for s in panel.series],
             loc="lower left",
@@ -280,7 +292,12 @@ class Picture:
         return out.getvalue()
 
 
-def draw(panels: Sequence[Panel], figsize: tuple[float, float] | None = None, theme: str = "light") -> Figure:
+def draw(
+    panels: Sequence[Panel],
+    figsize: tuple[float, float] | None = None,
+    theme: str = "light",
+    plain: bool = False,
+) -> Figure:
     """Return a new figure of `panels`, two side by side.
 
     Parameters
@@ -289,5 +306,7 @@ def draw(panels: Sequence[Panel], figsize: tuple[float, float] | None = None, th
     figsize : (width, height), optional
         Inches; 4.7 x 3.1 a panel by default.
     theme : {"light", "dark"}
+    plain : bool
+        Without titles and legends.
     """
-    return Picture(panels, theme, figsize).figure
+    return Picture(panels, theme, figsize, plain).figure

@@ -117,12 +117,12 @@ def stretched(value: float, up: bool = True) -> float:
     return next((step for step in reversed(steps) if value >= step * (1 - 1e-12)), power)
 
 
-def base_range(extents: Sequence[Range | None], default: int, scale: str) -> Range | None:
+def base_range(extents: Sequence[Range | None], default: int | None, scale: str) -> Range | None:
     """Return the range shared by the states of a lab, from their extents.
 
-    It holds the default state and nine states in ten. The few that go far beyond (an overload may be a thousand times
-    the rest) stretch the axis for themselves instead of pressing all others flat. Where the farthest state is within
-    three times of that (a decade on a log axis), the range holds every state.
+    It holds the default state, where it is among them, and nine states in ten. The few that go far beyond (an overload
+    may be a thousand times the rest) stretch the axis for themselves instead of pressing all others flat. Where the
+    farthest state is within three times of that (a decade on a log axis), the range holds every state.
     """
     known = [e for e in extents if e is not None]
     if not known:
@@ -130,8 +130,9 @@ def base_range(extents: Sequence[Range | None], default: int, scale: str) -> Ran
     lows, highs = sorted(e[0] for e in known), sorted(e[1] for e in known)
     last = len(known) - 1
     low, high = lows[math.floor(0.1 * last)], highs[math.ceil(0.9 * last)]
-    if extents[default] is not None:
-        low, high = min(low, extents[default][0]), max(high, extents[default][1])  # type: ignore[index]
+    opening = None if default is None else extents[default]
+    if opening is not None:
+        low, high = min(low, opening[0]), max(high, opening[1])
     if scale == "log":
         near_low, near_high = lows[0] >= low / 10, highs[-1] <= high * 10
     else:

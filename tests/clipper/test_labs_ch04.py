@@ -12,7 +12,7 @@ def test_profile_lab():
 def test_aimd_lab_shows_what_headroom_buys():
     lab = find("ch04-aimd")
     lecture = lab.run(additive=1, backoff=0.9, target=20.0, factor=2.0)
-    assert "Late: 20% steady, 35% in the slow phase" in lecture.headline
+    assert "Late: 20 % steady, 35 % in the slow phase" in lecture.headline
     late = [lab.run(target=target).panels[1].series[0].y for target in (16.0, 18.0, 20.0)]
     assert sum(late[0]) < sum(late[1]) < sum(late[2])
 

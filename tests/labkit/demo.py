@@ -8,6 +8,7 @@ import numpy as np
 
 from labcode.labkit.lab import Control, Lab, Result
 from labcode.labkit.panel import Axis, Mark, Panel, Series
+from labcode.labkit.prediction import Prediction, graded
 
 SERVICE = 0.05  # Seconds.
 
@@ -92,6 +93,11 @@ def compute(rate: float, servers: int, order: str) -> Result:
     return Result((load, tail, memory, groups), f"At {rate} req/s the queue {steady}.")
 
 
+def _mean(result: Result) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    curve = result.panel("load").curve("this setting")
+    return curve.x, curve.y
+
+
 LAB = Lab(
     "ch00-demo",
     "A queue that can be overloaded · 排队",
@@ -101,6 +107,18 @@ LAB = Lab(
         Control("order", "Order", ("fcfs", "sjf"), "fcfs", format={"fcfs": "first come", "sjf": "shortest first"}.get),
     ),
     compute,
-    predict="At which rate does the mean time pass 0.25 s: near 10, near 16, or just below 20 req/s?",
+    predict=Prediction(
+        "At which rate does the mean time of one server pass 0.25 s?",
+        ("near 10 req/s", "near 13 req/s", "near 16 req/s"),
+        right=lambda result: graded(
+            next(x for x, y in zip(*_mean(result), strict=True) if y > 0.25),
+            (11.5, "near 10 req/s"),
+            (14.5, "near 13 req/s"),
+            beyond="near 16 req/s",
+        ),
+        why=lambda result: f"At 18 req/s: {result.panel('load').text}",
+        reveal={"rate": 18},
+    ),
+    numbers=("arithmetic",),
     alt=lambda result, params: f"Four charts of a queue at {params['rate']} requests a second. {result.headline}",
 )

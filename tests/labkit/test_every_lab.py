@@ -19,6 +19,9 @@ BY_ID = pytest.mark.parametrize("lab", LABS, ids=[lab.id for lab in LABS])
 #: A number that is none, whatever unit stands behind it.
 NO_NUMBER = re.compile(r"\bnan", re.IGNORECASE)
 
+#: "82%" beside "90 %"; "1 tokens".
+UNTIDY = re.compile(r"\d%|(?<![\d.,])1 (?!s\b|times\b|is\b|has\b|ms\b|says\b)[a-z]+s\b(?!-)")
+
 #: At least this share of a lab's states says something that no other state says, by chapter.
 DISTINCT = {"ch01": 1 / 2, "ch05": 1 / 3, "ch06": 1 / 2, "ch07": 1 / 3, "ch08": 1 / 4, "ch09": 1 / 4}
 #: Chapters whose labs mark a limit or the operating point in every state.
@@ -30,6 +33,9 @@ def look(lab: Lab, result: Result, params: dict) -> None:
     assert 10 <= len(result.headline) <= 400, params
     assert len(lab.alt_text(result, params)) >= 20
     assert not NO_NUMBER.search(result.headline), (params, result.headline)
+    assert not result.headline[0].islower(), (params, result.headline)
+    for text in (result.headline, lab.in_words(params), *(panel.text for panel in result.panels)):
+        assert not UNTIDY.search(text), (params, text)
     for panel in result.panels:
         assert not NO_NUMBER.search(panel.text), (params, panel.text)
         assert max((len(s.x) for s in panel.series), default=0) <= 400, panel.key
@@ -52,9 +58,19 @@ def test_a_lab_is_pure(lab):
 
 
 @BY_ID
-def test_a_lab_asks_first_and_compares(lab):
-    assert lab.predict.strip().endswith(("?", ".")) and "?" in lab.predict
+def test_a_lab_asks_first_and_its_own_result_decides(lab):
+    verdict = lab.verdict()
+    assert verdict.right in lab.predict.options and not verdict.why[0].islower() and verdict.why.endswith(".")
+    assert lab.numbers, "which kind of numbers are these?"
     assert len(lab.controls) <= 4 and lab.size <= 600
+    # Even without the cover, the first state does not spell the answer out.
+    result = lab.run()
+    assert all(verdict.right not in text for text in (result.headline, *(panel.text for panel in result.panels)))
+
+
+def test_the_right_answer_is_not_always_in_the_same_place():
+    places = [lab.predict.options.index(lab.verdict().right) for lab in LABS]
+    assert max(places.count(place) for place in set(places)) <= len(LABS) / 2
 
 
 @pytest.mark.slow

@@ -15,6 +15,7 @@ from labcode.labkit.build import build_lab, build_vega
 from labcode.labkit.page_view import Still
 from tests.labkit.demo import LAB
 from tools.serve import serving
+from tools.sphinx_book import LAB_ASSETS
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -22,8 +23,10 @@ ASSETS = Path(__file__).resolve().parents[2] / "book" / "assets"
 PAGE = """<!doctype html><html lang="en" data-theme="light"><head><meta charset="utf-8"><title>Labs</title>
 <meta name="viewport" content="width=device-width, initial-scale=1"><link rel="icon" href="data:,">
 <link rel="stylesheet" href="_static/labs.css">
-<script defer src="_static/labs-charts.js"></script><script defer src="_static/labs.js"></script></head>
+{scripts}</head>
 <body><p>Text</p>{lab}<p style="height: 3000px">More text</p>{again}</body></html>"""
+
+SCRIPTS = "".join(f'<script defer src="_static/{name}"></script>' for name in LAB_ASSETS if name.endswith(".js"))
 
 
 @pytest.fixture(scope="module")
@@ -32,14 +35,14 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("site")
     static = folder / "_static"
     static.mkdir()
-    for name in ("labs.js", "labs-charts.js", "labs.css"):
+    for name in LAB_ASSETS:
         shutil.copy(ASSETS / name, static)
     build_vega(static / "labs")
     build_lab(LAB, static / "labs")
     text = (static / "labs" / "ch00-demo.js").read_text(encoding="utf-8")
     (static / "labs" / "ch00-again.js").write_text(text.replace("ch00-demo", "ch00-again"), encoding="utf-8")
     lab = Still(LAB)._repr_html_()
-    page = PAGE.format(lab=lab, again=lab.replace("ch00-demo", "ch00-again"))
+    page = PAGE.format(scripts=SCRIPTS, lab=lab, again=lab.replace("ch00-demo", "ch00-again"))
     (folder / "index.html").write_text(page, encoding="utf-8")
     return folder
 
@@ -56,9 +59,12 @@ def address(request: pytest.FixtureRequest, site: Path) -> Any:
 class Opened:
     """The page in a fresh context, with all that went wrong in it and all that it asked for."""
 
-    def __init__(self, browser: Any, address: str, width: int = 1000, **options: Any) -> None:
+    def __init__(self, browser: Any, address: str, width: int = 1000, answered: bool = True, **options: Any) -> None:
         self.context = browser.new_context(viewport={"width": width, "height": 900}, **options)
+        if answered:  # As a reader who has been here before: nothing is covered, and the lab opens as it is.
+            self.context.add_init_script("localStorage.setItem('labcode-answer:ch00-demo', '')")
         self.page = self.context.new_page()
+        self.page.set_default_timeout(15_000)
         self.errors: list[str] = []
         self.asked: list[str] = []
         self.page.on("pageerror", lambda error: self.errors.append(str(error)))
@@ -177,13 +183,115 @@ def test_names_for_those_who_do_not_see(browser: Any, address: str) -> None:
         assert at.lab.locator(".lab-table tbody tr").count() == sum(len(s.x) for s in LAB.run().panels[0].series)
 
 
-def test_a_prediction_is_kept_and_never_bars_the_way(browser: Any, address: str) -> None:
-    with Opened(browser, address) as at:
+QUESTION = LAB.predict
+
+
+def seen(at: Opened) -> bool:
+    """Whether headline and every chart can be seen."""
+    parts = "lab => [...lab.querySelectorAll('.lab-stage .lab-headline, .lab-stage .lab-panel')]"
+    shown = at.lab.evaluate(f"{parts}.map(p => getComputedStyle(p).visibility === 'visible')")
+    assert len(shown) == 1 + len(LAB.run().panels) and len(set(shown)) == 1
+    return bool(shown[0])
+
+
+def test_a_prediction_is_made_revealed_and_judged_by_keyboard_alone(browser: Any, address: str) -> None:
+    with Opened(browser, address, answered=False) as at:
+        page = at.page
+        assert not seen(at)
+        names = [at.lab.get_by_role("button", name=option, exact=True).count() for option in QUESTION.options]
+        assert names == [1, 1, 1]
+        page.keyboard.press("Tab")
+        page.keyboard.press("Tab")
+        assert page.evaluate("document.activeElement.textContent") == QUESTION.options[1]
+        page.keyboard.press("Enter")
+        page.wait_for_timeout(400)
+        assert seen(at)
+        said = at.lab.locator(".lab-verdict").inner_text()
+        verdict = LAB.verdict()
+        assert f"You said “{QUESTION.options[1]}”" in said and verdict.right in said and verdict.why in said
+        assert at.headline() == LAB.run(**LAB.deciding).headline, "the controls are at the deciding setting"
+        assert page.evaluate("document.activeElement.tagName") == "SUMMARY", "the keyboard is where the verdict is"
+        # It is still known when the page is seen again, folded to a line, and the lab is as it opens.
+        page.goto(address)
+        at.lab.locator(".lab-verdict").wait_for(timeout=20_000)
+        assert seen(at) and not at.lab.locator(".lab-why").is_visible()
+        assert QUESTION.options[1] in at.lab.locator(".lab-verdict").inner_text()
+        at.lab.locator(".lab-verdict summary").press("Enter")
+        at.lab.get_by_role("button", name="Answer again").press("Enter")
+        assert not seen(at) and page.evaluate("document.activeElement.textContent") == QUESTION.options[0]
+        at.lab.get_by_role("button", name=verdict.right, exact=True).press("Space")
+        page.wait_for_timeout(300)
+        assert at.lab.locator(".lab-verdict").inner_text().startswith(("✓", "Right"))
+
+
+def test_just_show_me_and_moving_a_control_uncover_without_a_word(browser: Any, address: str) -> None:
+    with Opened(browser, address, answered=False) as at:
+        at.lab.get_by_role("button", name="Just show me").click()
+        at.page.wait_for_timeout(300)
+        assert seen(at) and "You said" not in at.lab.locator(".lab-verdict").inner_text()
+    with Opened(browser, address, answered=False) as at:
         at.press("Arrival rate", "ArrowRight")
-        assert at.headline() == LAB.run(rate=18).headline
-        at.lab.locator(".lab-form input").fill("<b>just below 20</b>")
-        at.lab.get_by_role("button", name="Lock it in").click()
-        assert "<b>just below 20</b>" in at.lab.locator(".lab-kept").inner_text()
+        assert seen(at) and at.headline() == LAB.run(rate=18).headline
+        assert at.lab.locator(".lab-option").count() == len(QUESTION.options), "the question is still open"
+    with Opened(browser, address + "#ch00-demo?rate=22", answered=False) as at:
+        assert seen(at) and at.headline() == LAB.run(rate=22).headline
+
+
+@pytest.mark.parametrize("width", [1100, 1000, 390])
+def test_waking_moves_nothing(browser: Any, site: Path, width: int) -> None:
+    """The lab stands where its still picture stood, and a jump to it counts as no layout shift."""
+    with serving(site) as url, Opened(browser, f"{url}/index.html", width, answered=False) as at:
+        place = at.page.locator("#ch00-again")
+        assert place.locator(".lab-still").count() == 1
+        still = place.bounding_box()
+        shift = at.page.evaluate(
+            """async () => {
+                let sum = 0;
+                new PerformanceObserver(list => list.getEntries().forEach(e => sum += e.value))
+                    .observe({ type: 'layout-shift', buffered: true });
+                document.querySelector('#ch00-again').scrollIntoView();
+                for (let i = 0; i < 100 && !document.querySelector('#ch00-again.lab-ready'); i++)
+                    await new Promise(done => setTimeout(done, 100));
+                await new Promise(done => setTimeout(done, 300));
+                return sum;
+            }"""
+        )
+        assert place.locator(".lab-live").count() == 1
+        assert abs(place.bounding_box()["height"] - still["height"]) <= 8
+        assert shift < 0.02
+
+
+def test_without_a_script_the_still_shows_question_setting_and_pictures(browser: Any, address: str) -> None:
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(address)
+    lab = page.locator("#ch00-demo")
+    assert lab.get_by_text(LAB.predict.question).is_visible() and lab.get_by_text(LAB.run().headline).is_visible()
+    assert lab.get_by_text(LAB.in_words(LAB.default)).is_visible() and not lab.locator(".lab-side").is_visible()
+    assert lab.locator("svg.lab-picture").count() == len(LAB.run().panels)
+    assert all(picture.is_visible() for picture in lab.locator("svg.lab-picture").all())
+    context.close()
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_print_is_light_whole_and_says_its_setting(browser: Any, address: str, theme: str) -> None:
+    """Cases 17 and 18: at least 4.5:1 on white paper, whole charts, and the setting in words."""
+    with Opened(browser, address + "#ch00-demo?rate=22&servers=2", answered=False) as at:
+        at.page.evaluate(f"document.documentElement.dataset.theme = '{theme}'")
+        at.page.set_viewport_size({"width": 700, "height": 900})  # A sheet is narrower than the window was.
+        at.page.emulate_media(media="print")
+        at.page.wait_for_timeout(200)
+        setting = LAB.default | {"rate": 22, "servers": 2}
+        assert at.lab.get_by_text(LAB.in_words(setting)).is_visible() and not at.lab.locator(".lab-side").is_visible()
+        assert seen(at)
+        ink = at.page.evaluate("getComputedStyle(document.querySelector('.lab-chart .role-axis-label text')).fill")
+        paper = at.page.evaluate("getComputedStyle(document.querySelector('.lab')).backgroundColor")
+        assert sum(int(v) for v in re.findall(r"\d+", ink)[:3]) < 400 and "255, 255, 255" in paper
+        out = at.lab.evaluate(
+            "lab => [...lab.querySelectorAll('.lab-chart svg')].map(s => s.getBoundingClientRect().right - "
+            "s.closest('.lab-panel').getBoundingClientRect().right)"
+        )
+        assert max(out) <= 0, "a chart is cut off"
 
 
 def test_without_the_data_the_still_stays_and_says_why(browser: Any, site: Path, tmp_path: Path) -> None:
@@ -193,7 +301,7 @@ def test_without_the_data_the_still_stays_and_says_why(browser: Any, site: Path,
     page = context.new_page()
     page.goto(f"{(tmp_path / 'site').as_uri()}/index.html")
     page.locator("#ch00-demo .lab-trouble").wait_for(timeout=20_000)
-    assert page.locator("#ch00-demo svg.lab-picture").is_visible()
+    assert page.locator("#ch00-demo svg.lab-picture").first.is_visible()
     context.close()
 
 

@@ -18,6 +18,7 @@ from labcode.labkit.build import build_lab, compute_all
 from labcode.labkit.lab import Control, Lab, Result
 from labcode.labkit.page_data import page_data, rounded, script
 from labcode.labkit.panel import Axis, Panel, Series
+from labcode.labkit.swatch import swatch
 from labcode.labkit.theme import HATCHES, INK_DARK, INK_LIGHT, ROLE_LOOKS, colours
 from tests.labkit.demo import LAB
 
@@ -64,6 +65,33 @@ def test_the_page_reads_back_every_state(data):
                 known = [v for v in y if v is not None]
                 assert all(y_range[0] <= v <= y_range[1] for v in known)
         assert next(row, None) is None
+
+
+def test_the_page_knows_the_question_and_its_verdict(data):
+    ask, verdict = data["ask"], LAB.verdict()
+    assert ask["options"][ask["right"]] == verdict.right and ask["why"] == verdict.why
+    place = 0
+    for j, control in zip(ask["reveal"], LAB.controls, strict=True):
+        place = place * len(control.values) + j
+    assert data["strings"][data["states"][place][0]] == LAB.run(**LAB.deciding).headline
+
+
+def test_axes_have_one_range_for_every_value_of_what_changes_the_scale():
+    def compute(size: int, k: int) -> Result:
+        return Result(
+            (Panel("k", "T", Axis("x"), Axis("y"), (Series("s", "line", (0, size), (0, size * k)),)),), "said"
+        )
+
+    controls = (Control("size", "S", (1, 1000), 1), Control("k", "K", (1, 2), 1))
+
+    def ranges(scaled_by: tuple[str, ...]) -> list[float]:
+        lab = Lab("demo-scale", "Scale", controls, compute, scaled_by=scaled_by)
+        data = page_data(lab, compute_all(lab, 1))
+        return [data["arrays"][row[4]][1] for row in data["states"]]
+
+    assert len(set(ranges(()))) == 1
+    small, same, large, also = ranges(("size",))
+    assert small == same == 1 and large == also == 1000
 
 
 def test_the_script_registers_the_data_and_cannot_end_its_own_tag(data):
@@ -131,8 +159,11 @@ def test_page_and_python_agree_on_colours_and_hatches():
         assert colours(theme).items() <= given_colours.items(), theme
     js = (ASSETS / "labs-charts.js").read_text(encoding="utf-8")
     assert all(f'{role}: "{tile}"' in js for role, tile in HATCHES.items())
+    printed = css[css.index("@media print") :]
+    assert colours("light").items() <= dict(re.findall(r"--lab-(\w+): (#[0-9a-f]{6});", printed)).items()
     for role, look in ROLE_LOOKS.items():
-        assert f'{role}: {{ dash: "{" ".join(f"{v:g}" for v in look.dash)}", width: {look.width:g},' in js
+        drawn = swatch(Series("s", "line", (1,), (1,), role=role), shapes=True)
+        assert f"var(--lab-{role})" in drawn and f'stroke-dasharray="{" ".join(f"{v:g}" for v in look.dash)}"' in drawn
 
 
 def contrast(a: str, b: str) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import numpy as np
@@ -12,6 +13,8 @@ from hypothesis import strategies as st
 from labcode.course.labs import all_labs, find
 from labcode.labkit.lab import Control, Lab, Result
 from labcode.labkit.panel import Axis, Mark, Panel, Series
+from labcode.labkit.prediction import Prediction, graded
+from labcode.labkit.words import counted, percent
 from tests.labkit.demo import LAB
 
 X, Y = Axis("Time", "s"), Axis("Size")
@@ -20,6 +23,10 @@ LINE = Series("a", "line", (1, 2), (3, math.nan))
 
 def panel(*series: Series, marks: tuple[Mark, ...] = (), x: Axis = X, y: Axis = Y) -> Panel:
     return Panel("k", "Title", x, y, series or (LINE,), marks)
+
+
+def asks(**fields: object) -> Lab:
+    return dataclasses.replace(LAB, **fields)
 
 
 @pytest.mark.parametrize(
@@ -63,6 +70,18 @@ def panel(*series: Series, marks: tuple[Mark, ...] = (), x: Axis = X, y: Axis = 
         (lambda: Lab("a", "t", LAB.controls[:1] * 2, LAB.compute), "each name once"),
         (lambda: LAB.run(rate=3), "rate = 3: known are 2, 4"),
         (lambda: LAB.run(speed=3), "control = 'speed': known are rate, servers, order"),
+        (lambda: Prediction("Why", ("a", "b"), str, str), "ends with a question mark"),
+        (lambda: Prediction("Why?", ("a",), str, str), "two to 5, each once"),
+        (lambda: Prediction("Why?", ("a", "a"), str, str), "two to 5, each once"),
+        (lambda: Prediction("Why?", ("a", "b"), "a", str), "must be functions"),
+        (lambda: Prediction("Why?", ("a", "b"), lambda r: "c", str).verdict(LAB.run()), "right = 'c': known are a, b"),
+        (lambda: asks(predict="Why?"), "a Prediction is needed"),
+        (lambda: asks(predict=Prediction("Why?", ("a", "b"), str, str, {"rate": 3})), "rate = 3: known are 2"),
+        (lambda: asks(numbers=("guessed",)), "numbers = 'guessed': known are paper"),
+        (lambda: asks(scaled_by=("speed",)), "scaled_by = 'speed': known are rate"),
+        (lambda: LAB.run().panel("x"), "panel = 'x': known are load"),
+        (lambda: LAB.run().panels[0].curve("x"), "series = 'x': known are this setting"),
+        (lambda: LINE.at(7), "x = 7: known are 1.0, 2.0"),
         (lambda: find("nothing"), "lab id = 'nothing': known are"),
     ],
 )
@@ -94,3 +113,25 @@ def test_every_lab_is_found_by_its_id():
     labs = all_labs()
     assert len(labs) == len({lab.id for lab in labs}) > 0
     assert all(find(lab.id) is lab for lab in labs)
+
+
+def test_numbers_in_words():
+    assert [counted(n, "tokens") for n in (0, 1, 2)] == ["0 tokens", "1 token", "2 tokens"]
+    assert counted(1, "requests/s") == "1 request/s" and counted(1, "s") == "1 s" and counted(8, "") == "8"
+    assert percent(0.8241) == "82 %" and percent(0.8241, 1) == "82.4 %"
+    assert Control("n", "N", (1, 2), 1, "tokens").text(1) == "1 token"
+
+
+def test_a_measured_value_falls_into_one_option():
+    assert [graded(v, (1, "low"), (2, "mid"), beyond="high") for v in (0.5, 1, 1.5, 2, 9)] == [
+        "low", "mid", "mid", "high", "high",
+    ]  # fmt: skip
+
+
+def test_the_verdict_comes_from_the_deciding_state():
+    assert LAB.deciding == LAB.default | {"rate": 18}
+    verdict = LAB.verdict()
+    assert verdict.right == "near 16 req/s" and verdict.why.endswith(LAB.run(rate=18).panel("load").text)
+    assert dataclasses.replace(LAB, predict=None).verdict() is None
+    moved = dataclasses.replace(LAB.predict, right=lambda result: "near 10 req/s")
+    assert dataclasses.replace(LAB, predict=moved).verdict().right == "near 10 req/s"

@@ -71,8 +71,18 @@ def test_the_still_is_small_themed_and_has_a_text_alternative():
     ET.fromstring(html)
     assert len(html) < 60_000
     assert f'aria-label="{LAB.alt_text(LAB.run(), LAB.default)}"' in html
-    assert LAB.run().headline in html and LAB.predict in html
-    svg = html[html.index("<svg") : html.index("</svg>")]
+    root = ET.fromstring(html)
+    assert "data-covered" in root.attrib, "covered until the question is answered"
+    stage = next(node for node in root.iter("div") if node.get("class") == "lab-stage")
+    said = "".join(stage.itertext())
+    assert LAB.run().headline in said and all(panel.text in said for panel in LAB.run().panels)
+    rest = "".join(root.itertext()).replace(said, "")
+    assert LAB.predict.question in rest and all(option in rest for option in LAB.predict.options)
+    assert LAB.run().headline not in rest and "arithmetic" in rest
+    assert LAB.in_words(LAB.default) in said
+    pictures = list(stage.iter("figure"))
+    assert len(pictures) == len(LAB.run().panels)
+    svg = html[html.index('class="lab-picture"') : html.rindex("</svg>")]
     assert "var(--lab-ours)" in svg and "#0072b2" not in svg
     assert "<style" not in svg, "it would apply to the whole page"
     assert html == Still(LAB)._repr_html_()
@@ -87,6 +97,28 @@ def test_moving_a_widget_redraws_and_reset_goes_back():
     assert live.setting == {"rate": 30, "servers": 1, "order": "sjf"}
     live.reset()
     assert live.setting == LAB.default and live.picture.value == first
+
+
+def test_a_kernel_asks_first_covers_and_judges():
+    live = Live(LAB)
+    *options, _show_me = live.question.children[1].children
+    assert live.covered and [b.description for b in options] == list(LAB.predict.options)
+    options[0].click()
+    assert not live.covered and live.answer == LAB.predict.options[0] and live.setting == LAB.deciding
+    said = live.question.children[0].value
+    assert f"You said “{live.answer}”" in said and f"<b>{LAB.verdict().right}</b>" in said and LAB.verdict().why in said
+    assert LAB.run(**LAB.deciding).headline in live.headline.value
+    again = Live(LAB)
+    again.commit(LAB.verdict().right)
+    assert "Right: " in again.question.children[0].value
+    shown = Live(LAB)
+    shown.question.children[1].children[-1].click()
+    assert shown.answer == "" and not shown.covered and "You said" not in shown.question.children[0].value
+    moved = Live(LAB)
+    moved.controls["rate"].value = 30
+    assert not moved.covered and moved.answer is None and len(moved.question.children) == 2
+    with pytest.raises(ValueError, match="answer = 'perhaps': known are"):
+        Live(LAB).commit("perhaps")
 
 
 def test_every_widget_has_a_label():

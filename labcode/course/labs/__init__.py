@@ -4,7 +4,7 @@ Writing a lab
 -------------
 One file a lab, ``labcode/course/labs/<chapter>_<name>.py``, that exposes ``LAB``; its id is "<chapter>-<name>"::
 
-    from labcode.labkit import Axis, Control, Lab, Mark, Panel, Result, Series
+    from labcode.labkit import Axis, Control, Lab, Mark, Panel, Prediction, Result, Series
 
     def compute(rate, policy):                       # pure and seeded, below 60 ms; any values, not only the grid's
         panel = Panel("ttft", "Waiting for the first token", Axis("Time", "s"), Axis("TTFT", "s", "log"),
@@ -15,13 +15,17 @@ One file a lab, ``labcode/course/labs/<chapter>_<name>.py``, that exposes ``LAB`
 
     LAB = Lab("ch08-example", "A lab", (Control("rate", "Arrival rate", (2, 4, 8), 4, "req/s"),
               Control("policy", "Reservation", ("max", "pow2"), "max")), compute,
-              predict="Will doubling the rate double the wait?")
+              predict=Prediction("What does doubling the rate do to the P99?", ("it doubles", "more than that"),
+                                 right=lambda result: "it doubles" if growth(result) < 2.2 else "more than that",
+                                 why=lambda result: result.panel("ttft").text, reveal={"rate": 8}),
+              numbers=("paper",))
 
 In a notebook the lab is one cell, ``from labcode.course import show`` and ``show("ch08-example")``. Rules: at most 4
 controls and about 600 states; at most 80 points a series; panels, titles and axes the same in every state, while
 sentences, marks and numbers change; the baseline computed with the same seeds and drawn in role "baseline"; a value
 that does not exist is NaN (a gap) and its mark left out. A role carries colour, dash and shape: the same thing has
-the same role in every panel.
+the same role in every panel. The question comes before anything is shown, and its answer is read off the `Result` in
+the deciding setting, never written down; `labcode.labkit.words` says shares and counts.
 
 Views
 -----

@@ -10,15 +10,12 @@ import pandas as pd
 from labcode.course.evidence.fidelity import linear_residuals
 from labcode.labkit.lab import Control, Lab, Result
 from labcode.labkit.panel import Axis, Mark, Panel, Series
+from labcode.labkit.prediction import Prediction, graded
+from labcode.labkit.words import counted, percent
 
 KERNELS = ("A100, Llama-3-8B", "H100, Llama-2-7B", "H100, Llama-3.1-8B, eager")
 HARD = 64.0  # an exponent that cannot be told from infinity
 PAPER = (0.80, 0.60, HARD)
-
-
-def percent(value: float) -> str:
-    """Return a share as per cent."""
-    return f"{100 * value:.0f} %"
 
 
 def shown(table: pd.DataFrame) -> pd.DataFrame:
@@ -56,13 +53,14 @@ def compute(kernels: str, bandwidth: float, arithmetic: float, p: float) -> Resu
             Series("pinned: paper GPU", "line", x, tuple(100 * pinned["error"]), role="baseline"),
         ),
         marks=(Mark("hline", 0.0, "as measured"), Mark("point", (x[worst], 100 * float(error[worst])), "worst")),
-        text=f"{percent(np.abs(error).mean())} off on average, {percent(abs(error[worst]))} at {x[worst]} tokens.",
+        text=f"{percent(np.abs(error).mean())} off on average, {percent(abs(error[worst]))} at "
+        f"{counted(x[worst], 'tokens')}.",
     )
     before = np.abs(pinned["error"]).mean()
     return Result(
         (times, errors),
         f"{percent(np.abs(error).mean())} off on average (the paper GPU: {percent(before)}); "
-        f"the worst error is {percent(abs(error[worst]))}, at {x[worst]} tokens.",
+        f"the worst error is {percent(abs(error[worst]))}, at {counted(x[worst], 'tokens')}.",
     )
 
 
@@ -77,6 +75,16 @@ LAB = Lab(
                 lambda p: "infinite: the larger of the two" if math.isclose(p, HARD) else f"{p:g}"),
     ),
     compute,
-    predict="With the two shares as good as they can be, where will a hard roofline be most wrong: "
-    "at 1 token, at about 200, or at 4,000?",
+    predict=Prediction(
+        "With the two shares as good as they can be, where is a hard roofline most wrong?",
+        ("at 1 token", "at about 100 tokens, where the two roofs meet", "at 4,000 tokens"),
+        right=lambda result: graded(
+            result.panel("errors").marks[1].at[0],
+            (16, "at 1 token"),
+            (1000, "at about 100 tokens, where the two roofs meet"),
+            beyond="at 4,000 tokens",
+        ),
+        why=lambda result: result.panel("errors").text,
+    ),
+    numbers=("quoted", "paper"),
 )  # fmt: skip

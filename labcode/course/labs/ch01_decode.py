@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from labcode.cost.hardware import GPUSpec, ModelSpec, Roofline, gpu, kv_capacity, model, roofline
 from labcode.labkit.lab import Control, Lab, Result
 from labcode.labkit.panel import Axis, Mark, Panel, Series
+from labcode.labkit.prediction import Prediction, graded
+from labcode.labkit.words import counted
 
 MODELS = ("llama3-8b", "llama2-7b", "llama3-70b")
 GPUS = ("h100", "a100-80", "l4", "8xh100")
@@ -102,9 +104,15 @@ def _headline(
         need, have = spec.weight_bytes / 1e9, card.usable * card.memory / 1e9
         return f"Does not fit: {need:.0f} GB of weights, {have:.0f} GB to put them in. On paper: {what}."
     if batch > room:
-        return f"Out of memory: only {room} such sequences fit beside the weights. On paper: {what}."
+        return f"Out of memory: only {counted(room, 'such sequences')} fit beside the weights. On paper: {what}."
     share = math.floor(100 * batch / room)
     return f"{what}; {room:,} such sequences fit, {share} % of the room is used."
+
+
+def _growth(result: Result, key: str) -> float:
+    """Return by which factor a panel's curve grows from a batch of 1 to 256."""
+    curve = result.panel(key).curve("this setting")
+    return curve.at(256) / curve.at(1)
 
 
 LAB = Lab(
@@ -117,6 +125,21 @@ LAB = Lab(
         Control("batch", "Batch", BATCHES, 64, "sequences", "{:,}".format),
     ),
     compute,
-    predict="Llama-3-8B on an H100, context 1,024: from a batch of 1 to a batch of 256, by which factor does "
-    "the step get longer, and by which factor do tokens per second rise? Which roof binds at 256?",
+    predict=Prediction(
+        "Llama-3-8B on an H100, context 1,024: from a batch of 1 to a batch of 256, how much longer does a step get?",
+        ("hardly at all", "about three times", "about thirty times", "256 times"),
+        right=lambda result: graded(
+            _growth(result, "time"),
+            (1.5, "hardly at all"),
+            (10, "about three times"),
+            (100, "about thirty times"),
+            beyond="256 times",
+        ),
+        why=lambda result: (
+            f"The step takes {_growth(result, 'time'):.1f} times as long, and there are "
+            f"{_growth(result, 'rate'):.0f} times as many tokens per second."
+        ),
+        reveal={"batch": 256},
+    ),
+    numbers=("paper",),
 )

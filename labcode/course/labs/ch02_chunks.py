@@ -9,6 +9,8 @@ import pandas as pd
 
 from labcode.labkit.lab import Control, Lab, Result
 from labcode.labkit.panel import Axis, Mark, Panel, Series
+from labcode.labkit.prediction import Prediction, graded
+from labcode.labkit.words import counted
 from labcode.results.logs import EventLog, from_events
 from labcode.results.metrics import percentile
 
@@ -53,7 +55,7 @@ def compute(piece: int, step: float, stall: float) -> Result:
             Series("as the client sees it", "step", *steps_of(seen), role="ours"),
             Series("token by token", "line", *steps_of(true), role="baseline"),
         ),
-        text=f"{OUTPUTS} tokens in {len(intervals) + 1} pieces; the first is seen after {ttft:.2f} s.",
+        text=f"{OUTPUTS} tokens in {counted(len(intervals) + 1, 'pieces')}; the first is seen after {ttft:.2f} s.",
     )
     names = ("P50", "P90", "max")
     rows = {
@@ -94,6 +96,20 @@ LAB = Lab(
         Control("stall", "One stall of", (0.0, 0.1, 0.5, 2.0), 0.5, "s", "{:g}".format),
     ),
     compute,
-    predict="The server makes a token every 20 ms, with one stall of 0.5 s, and sends eight tokens at a time. "
-    "What gap does the client see as a rule, and what becomes of the stall if you divide by eight?",
+    predict=Prediction(
+        "The server makes a token every 20 ms, with one stall of 0.5 s, and sends eight tokens at a time. Divide each "
+        "gap by the eight tokens in it: how long does the stall look?",
+        ("more than half a second, as long as it was", "less than a tenth of a second", "20 ms: it vanishes"),
+        right=lambda result: graded(
+            result.panel("gaps").curve("÷ tokens in the piece").at("max"),
+            (25, "20 ms: it vanishes"),
+            (100, "less than a tenth of a second"),
+            beyond="more than half a second, as long as it was",
+        ),
+        why=lambda result: (
+            f"The stall made a gap of {result.panel('gaps').curve('ITL').at('max'):.0f} ms; divided by the tokens in "
+            f"its piece it looks like {result.panel('gaps').curve('÷ tokens in the piece').at('max'):.0f} ms."
+        ),
+    ),
+    numbers=("arithmetic",),
 )

@@ -7,6 +7,8 @@ import pandas as pd
 
 from labcode.labkit.lab import Control, Lab, Result
 from labcode.labkit.panel import Axis, Mark, Panel, Series
+from labcode.labkit.prediction import Prediction
+from labcode.labkit.words import percent
 from labcode.results.metrics import SLO, Summary, summarise
 
 SUBMITTED = 1000
@@ -77,7 +79,8 @@ def compute(refused: int, failed: int, late: int, window: int) -> Result:
             Series("the text's window", "bar", names, base_attained, role="baseline"),
         ),
         marks=(Mark("hline", 0.9, "target 90 %"),),
-        text=f"{attained[0]:.1%} of submitted, {attained[1]:.1%} of admitted, {attained[2]:.1%} of finished.",
+        text=f"{percent(attained[0], 1)} of submitted, {percent(attained[1], 1)} of admitted, "
+        f"{percent(attained[2], 1)} of finished.",
     )
     kinds = ("submitted", "admitted", "finished", "goodput")
     speed = Panel(
@@ -89,7 +92,7 @@ def compute(refused: int, failed: int, late: int, window: int) -> Result:
             Series("this window", "bar", kinds, rates, role="ours"),
             Series("the text's window", "bar", kinds, base_rates, role="baseline"),
         ),
-        text=f"Submitted {rates[0]:g}, finished {rates[2]:g}, goodput {rates[3]:g} requests a second.",
+        text=f"Per second: {rates[0]:g} submitted, {rates[2]:g} finished, goodput {rates[3]:g}.",
     )
     verdict = {
         (True, True): "Both meet 90 %",
@@ -98,8 +101,18 @@ def compute(refused: int, failed: int, late: int, window: int) -> Result:
     }[attained[2] >= 0.9, attained[0] >= 0.9]
     return Result(
         (where, which, speed),
-        f"{good} of {SUBMITTED}: {attained[2]:.1%} of the finished, {attained[0]:.1%} of the submitted. {verdict}.",
+        f"{good} of {SUBMITTED}: {percent(attained[2], 1)} of the finished, "
+        f"{percent(attained[0], 1)} of the submitted. {verdict}.",
     )
+
+
+TEXTS = "the text's window"
+
+
+def _rises(result: Result, key: str, name: str) -> bool:
+    """Return whether a bar is higher than the text's."""
+    panel = result.panel(key)
+    return panel.curve("this window").at(name) > panel.curve(TEXTS).at(name)
 
 
 LAB = Lab(
@@ -112,6 +125,23 @@ LAB = Lab(
         Control("window", "Window", (50, 100, 200), 100, "s"),
     ),
     compute,
-    predict="An operator turns more requests away at the door, so that hardly any that get in are late. "
-    "Which of the three shares rises, and does goodput?",
+    predict=Prediction(
+        "An operator refuses 400 of 1000 requests instead of 100, and nobody who gets in is late any more. What "
+        "happens to the share on target among the finished, and what to goodput?",
+        ("both rise", "the share rises, goodput falls", "the share falls, goodput rises", "both fall"),
+        right=lambda result: {
+            (True, True): "both rise",
+            (True, False): "the share rises, goodput falls",
+            (False, True): "the share falls, goodput rises",
+            (False, False): "both fall",
+        }[_rises(result, "shares", "of finished"), _rises(result, "rates", "goodput")],
+        why=lambda result: (
+            f"Of the finished, {percent(result.panel('shares').curve('this window').at('of finished'))} are on target "
+            f"instead of {percent(result.panel('shares').curve(TEXTS).at('of finished'))}; goodput is "
+            f"{result.panel('rates').curve('this window').at('goodput'):g} requests/s instead of "
+            f"{result.panel('rates').curve(TEXTS).at('goodput'):g}."
+        ),
+        reveal={"refused": 400, "late": 0},
+    ),
+    numbers=("arithmetic",),
 )

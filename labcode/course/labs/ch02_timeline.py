@@ -10,6 +10,7 @@ import pandas as pd
 
 from labcode.labkit.lab import Control, Lab, Result
 from labcode.labkit.panel import Axis, Mark, Panel, Series
+from labcode.labkit.prediction import Prediction, graded
 from labcode.results.logs import EventLog, from_events
 from labcode.results.metrics import SLO
 
@@ -125,6 +126,17 @@ LAB = Lab(
         Control("stall", "Stall half-way", (0.0, 0.2, 0.5, 1.0, 2.0), 0.0, "s", "{:g}".format),
     ),
     compute,
-    predict="A stream of 101 tokens freezes for a whole second in the middle. The objective allows 50 ms per output "
-    "token. Is it missed?",
+    predict=Prediction(
+        "A stream of 101 tokens freezes for a whole second in the middle. The SLO allows 1 s to the first token and "
+        "50 ms per output token. Is it kept?",
+        ("kept: the mean per token hides the pause", "missed: a second is twenty times 50 ms"),
+        right=lambda result: graded(
+            result.panel("gaps").marks[1].at,
+            (1000 * (LIMITS.tpot or 0), "kept: the mean per token hides the pause"),
+            beyond="missed: a second is twenty times 50 ms",
+        ),
+        why=lambda result: result.panel("gaps").text,
+        reveal={"outputs": 101, "stall": 1.0},
+    ),
+    numbers=("arithmetic",),
 )

@@ -8,6 +8,8 @@ import numpy as np
 
 from labcode.labkit.lab import Control, Lab, Result
 from labcode.labkit.panel import Axis, Mark, Panel, Series
+from labcode.labkit.prediction import Prediction, graded
+from labcode.labkit.words import percent
 from labcode.results.metrics import mean, weighted_percentile
 
 N = 2000
@@ -51,7 +53,7 @@ def compute(share: float, longer: int, slow: float, fast: float) -> Result:
             Series("every token counts once", "step", *distribution(tpot, by_token), role="ours"),
         ),
         marks=(Mark("vline", LIMIT * 1e3, "SLO 50 ms"),),
-        text=f"Long answers are {share:.0%} of the requests and hold {held:.0%} of the gaps between tokens.",
+        text=f"Long answers are {percent(share)} of the requests and hold {percent(held)} of the gaps between tokens.",
     )
     names = ("mean", "P50", "P99")
 
@@ -81,9 +83,15 @@ def compute(share: float, longer: int, slow: float, fast: float) -> Result:
     within = float(np.mean(tpot <= LIMIT)), float(np.average(tpot <= LIMIT, weights=by_token))
     return Result(
         (curves, bars),
-        f"{within[0]:.0%} of the requests and {within[1]:.0%} of the tokens are within 50 ms; "
+        f"{percent(within[0])} of the requests and {percent(within[1])} of the tokens are within 50 ms; "
         f"the two means differ by a factor of {max(requests[0], weighed[0]) / min(requests[0], weighed[0]):.2f}.",
     )
+
+
+def _tokens_within(result: Result) -> float:
+    """Return the share of tokens within the limit, as the curve shows it."""
+    curve = result.panel("curves").curve("every token counts once")
+    return max(share for at, share in zip(curve.x, curve.y, strict=True) if at <= 1e3 * LIMIT)
 
 
 LAB = Lab(
@@ -96,6 +104,16 @@ LAB = Lab(
         Control("fast", "TPOT of short answers", (10.0, 20.0, 40.0, 100.0), 20.0, "ms", "{:g}".format),
     ),
     compute,
-    predict="One request in ten is long and slow (1000 tokens at 60 ms), the others are short and quick (20 tokens at "
-    "20 ms). What share of requests, and what share of tokens, is within 50 ms?",
+    predict=Prediction(
+        "One request in ten is long and slow (1000 tokens at 60 ms), the others are short and quick (20 tokens at "
+        "20 ms), so nine requests in ten are within 50 ms. What share of the tokens is?",
+        ("none", "about 25 %", "about 50 %", "about 90 %"),
+        right=lambda result: graded(
+            _tokens_within(result), (0.1, "none"), (0.35, "about 25 %"), (0.7, "about 50 %"), beyond="about 90 %"
+        ),
+        why=lambda result: (
+            f"{result.panel('curves').text} {percent(_tokens_within(result))} of the tokens are in time."
+        ),
+    ),
+    numbers=("arithmetic",),
 )

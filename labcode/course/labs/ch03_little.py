@@ -8,6 +8,8 @@ import numpy as np
 
 from labcode.labkit.lab import Control, Lab, Result
 from labcode.labkit.panel import Axis, Mark, Panel, Series
+from labcode.labkit.prediction import Prediction
+from labcode.labkit.words import counted
 from labcode.queueing import little, staircase
 from labcode.simulate import simulate
 from labcode.workload import chat
@@ -69,8 +71,9 @@ def compute(start: float, length: float, source: str) -> Result:
             Series("inside the window", "line", *cut, role="ours"),
         ),
         marks=(Mark("vline", start, "window opens"), Mark("vline", end, "window closes")),
-        text=f"{seen.touching} requests have time inside; {seen.present_at_start} were there before, "
-        f"{seen.present_at_end} stay on.",
+        text=f"{counted(seen.touching, 'requests')} with time inside; there before: "
+        f"{seen.present_at_start}; staying on: "
+        f"{seen.present_at_end}.",
     )
     product = seen.rate * seen.mean_time if seen.arrived else 0.0
     names = ("mean number", "rate × time", "+ before", "− after")
@@ -92,6 +95,19 @@ def compute(start: float, length: float, source: str) -> Result:
     )
 
 
+EXACT = "they agree exactly"
+EDGES = "they differ by what was there before and what stays on"
+CHANCE = "they differ by chance; nothing accounts for it"
+
+
+def _right(result: Result) -> str:
+    """Return whether the two sides differ, and whether the edges account for all of it."""
+    mean, product, before, after = result.panel("books").series[0].y
+    if abs(mean - product) < 1e-9:
+        return EXACT
+    return EDGES if abs(product + before + after - mean) < 1e-9 else CHANCE
+
+
 LAB = Lab(
     "ch03-little",
     "Little's law is an area",
@@ -101,6 +117,12 @@ LAB = Lab(
         Control("source", "Sample path", PATHS, PATHS[0]),
     ),
     compute,
-    predict="Mean number = rate × mean time holds in the long run. Can it fail in a window, and if so, what "
-    "makes up the difference?",
+    predict=Prediction(
+        "Mean number = rate × mean time holds in the long run. You watch for four seconds only: what do the two sides "
+        "of the law do?",
+        (EXACT, EDGES, CHANCE),
+        right=_right,
+        why=lambda result: f"Rate × time, what was there before, what stays on: {result.panel('books').text}",
+    ),
+    numbers=("arithmetic", "paper"),
 )

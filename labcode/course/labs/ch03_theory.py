@@ -7,6 +7,7 @@ from functools import cache
 from labcode.course.evidence.queueing_compare import THEORIES, measured, offline_rate, predicted
 from labcode.labkit.lab import Control, Lab, Result
 from labcode.labkit.panel import Axis, Mark, Panel, Series
+from labcode.labkit.prediction import Prediction, graded
 from labcode.workload import Workload, chat
 
 RATES = (1.0, 2.0, 4.0, 8.0, 12.0, 16.0, 20.0, 24.0, 28.0, 32.0, 36.0, 40.0)
@@ -85,7 +86,22 @@ LAB = Lab(
         Control("max_bs", "Seats (max_bs)", (32, 64, 256), 256),
     ),
     compute,
-    predict="M/M/1 is given the offline throughput as its service rate. At low load, will it be too optimistic "
-    "or too pessimistic, "
-    "and by how much: 20 %, a factor of 2, a factor of 50?",
+    predict=Prediction(
+        "M/M/1 is given the offline throughput as its service rate. At 2 requests/s, what does it say of the mean time "
+        "in the system?",
+        ("less than a tenth of it", "about half of it", "about right", "twice as much"),
+        right=lambda result: graded(
+            result.panel("errors").curve("ratio").at("M/M/1"),
+            (0.1, "less than a tenth of it"),
+            (0.8, "about half of it"),
+            (1.25, "about right"),
+            beyond="twice as much",
+        ),
+        why=lambda result: (
+            f"It says {result.panel('errors').curve('ratio').at('M/M/1'):.3f} of what is measured: it takes the "
+            "engine for one fast server, but each request runs at the pace of a batch."
+        ),
+        reveal={"rate": 2.0},
+    ),
+    numbers=("paper",),
 )

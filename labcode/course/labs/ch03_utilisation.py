@@ -9,6 +9,7 @@ import numpy as np
 
 from labcode.labkit.lab import Control, Lab, Result
 from labcode.labkit.panel import Axis, Mark, Panel, Series
+from labcode.labkit.prediction import Prediction, graded
 from labcode.queueing import MD1, MG1, MM1, MMc, mg1_tail
 from labcode.queueing.closed_forms import quantile_of_tail
 
@@ -108,6 +109,12 @@ def compute(rho: float, queue: str) -> Result:
     )
 
 
+def _growth(result: Result) -> float:
+    """Return by which factor the p99 grows from 80 % to 95 %."""
+    p99 = result.panel("growth").curve("p99")
+    return p99.at(0.95) / p99.at(0.8)
+
+
 LAB = Lab(
     "ch03-utilisation",
     "Utilisation and the tail",
@@ -122,5 +129,21 @@ LAB = Lab(
         Control("queue", "Queue", QUEUES, QUEUES[2]),
     ),
     compute,
-    predict="Traffic goes from 80 % of capacity to 95 %: less than a fifth more. By what factor does the p99 grow?",
+    predict=Prediction(
+        "Traffic goes from 80 % of capacity to 95 %: less than a fifth more. How much longer is the p99?",
+        ("a fifth longer", "about twice as long", "about four times as long", "about twenty times as long"),
+        right=lambda result: graded(
+            _growth(result),
+            (1.5, "a fifth longer"),
+            (3, "about twice as long"),
+            (8, "about four times as long"),
+            beyond="about twenty times as long",
+        ),
+        why=lambda result: (
+            f"It goes from {result.panel('growth').curve('p99').at(0.8):.0f} ms to "
+            f"{result.panel('growth').curve('p99').at(0.95):.0f} ms, {_growth(result):.1f} times as long."
+        ),
+        reveal={"rho": 0.95},
+    ),
+    numbers=("arithmetic",),
 )

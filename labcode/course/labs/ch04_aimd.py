@@ -11,6 +11,8 @@ from labcode.clipper.profiles import MEDIUM
 from labcode.clipper.simulate import ControllerRun, SlowPhase, simulate_controller
 from labcode.labkit.lab import Control, Lab, Result
 from labcode.labkit.panel import Axis, Mark, Panel, Series
+from labcode.labkit.prediction import Prediction, graded
+from labcode.labkit.words import percent
 
 SLO, BATCHES, SLOW, BLOCK = 0.020, 800, (300, 500), 20
 
@@ -62,10 +64,16 @@ def compute(additive: int, backoff: float, target: float, factor: float) -> Resu
             Series("pinned: +1, × 0.9, 20 ms", "line", x, _blocks(pinned.latency > SLO), role="baseline"),
         ),
         marks=edges,
-        text=f"{steady:.0%} of batches are late in steady state, {slow:.0%} in the slow phase.",
+        text=f"{percent(steady)} of batches are late in steady state, {percent(slow)} in the slow phase.",
     )
-    change = f"{abs(lost):.1%} {'less' if lost >= 0 else 'more'} throughput than pinned"
-    return Result((batch, late), f"Late: {steady:.0%} steady, {slow:.0%} in the slow phase; {change}.")
+    change = f"{percent(abs(lost), 1)} {'less' if lost >= 0 else 'more'} throughput than pinned"
+    return Result((batch, late), f"Late: {percent(steady)} steady, {percent(slow)} in the slow phase; {change}.")
+
+
+def _late(result: Result) -> float:
+    """Return the share of late batches once the controller has settled and before the slow phase."""
+    curve = result.panel("late").curve("this setting")
+    return float(np.mean([share for at, share in zip(curve.x, curve.y, strict=True) if 100 < at < SLOW[0]]))
 
 
 LAB = Lab(
@@ -78,7 +86,15 @@ LAB = Lab(
         Control("factor", "Slow phase: cost per input", (1.0, 1.5, 2.0, 3.0), 2.0, "times", "{:g}".format),
     ),
     compute,
-    predict="AIMD finds the limit by overstepping it. What share of batches will be late in steady state: none, "
-    "2 %, 20 %? "
-    "And what does a target 2 ms below the SLO cost in throughput?",
+    predict=Prediction(
+        "AIMD finds the limit by overstepping it. With its target at the SLO itself, what share of the batches is late "
+        "in steady state?",
+        ("about half", "about 20 %", "about 2 %", "none"),
+        right=lambda result: graded(
+            _late(result), (0.005, "none"), (0.08, "about 2 %"), (0.35, "about 20 %"), beyond="about half"
+        ),
+        why=lambda result: f"{percent(_late(result))} of the batches before the slow phase take longer than 20 ms.",
+        reveal={"target": 20.0},
+    ),
+    numbers=("arithmetic",),
 )

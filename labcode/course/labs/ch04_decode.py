@@ -8,6 +8,7 @@ from labcode.clipper.profiles import decode_latency, decode_limit
 from labcode.cost.hardware import kv_capacity
 from labcode.labkit.lab import Control, Lab, Result
 from labcode.labkit.panel import Axis, Mark, Panel, Series
+from labcode.labkit.prediction import Prediction, graded
 
 MODEL, GPU = "llama3-8b", "h100"
 CONTEXTS = (128, 256, 512, 1024, 2048, 4096, 8192, 16384)
@@ -66,5 +67,18 @@ LAB = Lab(
         Control("context", "Context", CONTEXTS, 512, "tokens", "{:,}".format),
     ),
     compute,
-    predict="A batch of 512 holds 20 ms at context 512. How large may it be at 8,192, sixteen times the context?",
+    predict=Prediction(
+        "A batch of 512 holds 20 ms at context 512. How large may it be at 8,192, sixteen times the context?",
+        ("512, as before", "about 250", "about 130", "about 30"),
+        right=lambda result: graded(
+            result.panel("size").curve("within the TPOT").at(8192),
+            (60, "about 30"),
+            (190, "about 130"),
+            (400, "about 250"),
+            beyond="512, as before",
+        ),
+        why=lambda result: result.panel("size").text,
+        reveal={"max_bs": 512, "context": 8192},
+    ),
+    numbers=("paper",),
 )

@@ -7,6 +7,8 @@ import numpy as np
 from labcode.clipper.profiles import LatencyProfile
 from labcode.labkit.lab import Control, Lab, Result
 from labcode.labkit.panel import Axis, Mark, Panel, Series
+from labcode.labkit.prediction import Prediction, graded
+from labcode.labkit.words import percent
 
 PINNED = LatencyProfile(0.003, 0.0005)
 
@@ -49,7 +51,7 @@ def compute(fixed: float, per_input: float, slo: float) -> Result:
             Mark("hline", 1 / profile.per_input, f"limit 1/b = {1 / profile.per_input:,.0f}/s"),
             *((Mark("point", (limit, reachable), "at the SLO"),) if 0 < limit <= 2000 else ()),
         ),
-        text=f"At that batch {reachable:,.0f} inputs/s, {share:.0%} of what no target could prevent."
+        text=f"At that batch {reachable:,.0f} inputs/s, {percent(share)} of what no target could prevent."
         if limit
         else "With no batch in time there is no throughput in time.",
     )
@@ -63,6 +65,13 @@ def compute(fixed: float, per_input: float, slo: float) -> Result:
     )
 
 
+def _gain(result: Result) -> float:
+    """Return the throughput at the target as a multiple of that at 20 ms."""
+    latency, rate = (result.panel(key).curve("this profile") for key in ("latency", "throughput"))
+    before = max(b for b, ms in zip(latency.x, latency.y, strict=True) if ms <= 20)
+    return float(result.panel("throughput").marks[1].at[1]) / rate.at(before)
+
+
 LAB = Lab(
     "ch04-profile",
     "Profile and SLO",
@@ -72,6 +81,21 @@ LAB = Lab(
         Control("slo", "Latency target", (5.0, 10.0, 20.0, 50.0, 100.0), 20.0, "ms", "{:g}".format),
     ),
     compute,
-    predict="The target doubles from 20 to 40 ms (or falls to 10). Does throughput change as much as the largest "
-    "batch does?",
+    predict=Prediction(
+        "The latency target rises from 20 ms to 50 ms. The largest batch nearly triples. What does the throughput do?",
+        ("nothing", "it gains about a tenth", "it doubles", "it nearly triples, too"),
+        right=lambda result: graded(
+            _gain(result),
+            (1.03, "nothing"),
+            (1.5, "it gains about a tenth"),
+            (2.3, "it doubles"),
+            beyond="it nearly triples, too",
+        ),
+        why=lambda result: (
+            f"{result.panel('latency').text} Throughput is {_gain(result):.2f} times that of the largest batch within "
+            "20 ms: the fixed cost was already spread over many inputs."
+        ),
+        reveal={"slo": 50.0},
+    ),
+    numbers=("arithmetic",),
 )

@@ -7,6 +7,8 @@ from functools import cache
 from labcode.course.evidence.clipper import HIGH_FIXED, LOW_FIXED, delayed_run
 from labcode.labkit.lab import Control, Lab, Result
 from labcode.labkit.panel import Axis, Mark, Panel, Series
+from labcode.labkit.prediction import Prediction
+from labcode.labkit.words import percent
 
 MODELS = {"high fixed cost": HIGH_FIXED, "low fixed cost": LOW_FIXED}
 WAITS = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0)
@@ -58,8 +60,13 @@ def compute(wait: float, model: str, load: float) -> Result:
         (share, latency),
         f"{model.capitalize()}, {load:g} of the unbatched capacity, wait {wait:g} ms: busy {busy:.2f}, mean "
         f"{mean:.2f} ms, "
-        f"throughput {served / none[4]:.1%} of that without waiting.",
+        f"throughput {percent(served / none[4], 1)} of that without waiting.",
     )
+
+
+def _rises(curve: Series) -> bool:
+    """Return whether waiting up to 2 ms gives more than not waiting."""
+    return curve.at(2.0) > curve.at(0.0)
 
 
 LAB = Lab(
@@ -71,7 +78,22 @@ LAB = Lab(
         Control("load", "Load / unbatched capacity", (0.2, 0.5, 0.8, 1.5, 3.0), 0.8, format="{:g}".format),
     ),
     compute,
-    predict="Requests come whether or not the worker is ready. Does waiting 2 ms for a larger batch raise the "
-    "throughput, "
-    "lower the work, or both?",
+    predict=Prediction(
+        "Requests come whether or not the worker is ready. What does waiting up to 2 ms for a larger batch do to the "
+        "share of time that the worker is busy, and to the mean latency?",
+        (
+            "both fall",
+            "the worker is less busy, requests take longer",
+            "the worker is busier, requests take less time",
+            "both rise",
+        ),
+        right=lambda result: {
+            (False, False): "both fall",
+            (False, True): "the worker is less busy, requests take longer",
+            (True, False): "the worker is busier, requests take less time",
+            (True, True): "both rise",
+        }[_rises(result.panel("busy").curve("this model")), _rises(result.panel("latency").curve("mean"))],
+        why=lambda result: f"{result.panel('busy').text} {result.panel('latency').text}",
+    ),
+    numbers=("arithmetic",),
 )

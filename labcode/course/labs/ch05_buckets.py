@@ -9,6 +9,8 @@ import numpy as np
 from labcode import simulate, workload
 from labcode.labkit.lab import Control, Lab, Result
 from labcode.labkit.panel import Axis, Mark, Panel, Series
+from labcode.labkit.prediction import Prediction, graded
+from labcode.labkit.words import counted, percent
 from labcode.results.metrics import percentile, weighted_percentiles
 from labcode.results.run import Run
 from labcode.simulation.bucketed import BucketRules
@@ -89,7 +91,7 @@ def compute(buckets: int, wait_ms: float, rate: float) -> Result:
             Series("this setting", "bar", names, (size / MAX_BS, share)),
             Series("pinned: one bucket, no wait", "bar", names, (size_base / MAX_BS, share_base), role="baseline"),
         ),
-        text=f"Batches hold {size:.1f} prompts on average; {share:.0%} of the computed tokens are useful.",
+        text=f"Batches hold {size:.1f} prompts on average; {percent(share)} of the computed tokens are useful.",
     )
     medians = tuple(percentile(waits_for(serve(buckets, w, rate)), 50) for w in WAITS)
     sweep = Panel(
@@ -104,9 +106,12 @@ def compute(buckets: int, wait_ms: float, rate: float) -> Result:
     )
     return Result(
         (curve, fill, sweep),
-        f"{rate:g} requests/s, {buckets} bucket{'s' * (buckets > 1)}, wait {wait_ms:g} ms: median "
-        f"TTFT {1000 * p50:.0f} ms, batches of {size:.1f}, {share:.0%} of the tokens useful.",
+        f"{rate:g} requests/s, {counted(buckets, 'buckets')}, wait {wait_ms:g} ms: median "
+        f"TTFT {1000 * p50:.0f} ms, batches of {size:.1f}, {percent(share)} of the tokens useful.",
     )
+
+
+SWEPT = "this many buckets, this load"
 
 
 LAB = Lab(
@@ -118,7 +123,18 @@ LAB = Lab(
         Control("wait_ms", "Longest wait for company", WAITS, 400, "ms"),
     ),
     compute,
-    predict="Buckets save padding. At half a request per second, what do eight buckets with a longest "
-    "wait of one second do to the "
-    "median TTFT: halve it, leave it, or raise it many times?",
+    predict=Prediction(
+        "Buckets save padding. At half a request per second, what do eight buckets with a longest wait of one second "
+        "do to the median TTFT?",
+        ("they halve it", "they leave it as it is", "they raise it many times"),
+        right=lambda result: graded(
+            result.panel("waits").curve(SWEPT).at(1000) / result.panel("waits").curve(SWEPT).at(0),
+            (0.8, "they halve it"),
+            (2, "they leave it as it is"),
+            beyond="they raise it many times",
+        ),
+        why=lambda result: f"{result.panel('fill').text} {result.panel('waits').text}",
+        reveal={"rate": 0.5, "buckets": 8, "wait_ms": 1000},
+    ),
+    numbers=("paper",),
 )

@@ -8,6 +8,8 @@ from labcode.cost import hardware
 from labcode.cost.hardware import SeqWork
 from labcode.labkit.lab import Control, Lab, Result
 from labcode.labkit.panel import Axis, Mark, Panel, Series
+from labcode.labkit.prediction import Prediction, graded
+from labcode.labkit.words import percent
 from labcode.workload.synthetic import PROMPT_MEAN, lognormal_tokens
 
 SIZES = (1, 2, 4, 8, 16, 32, 64)
@@ -72,7 +74,8 @@ def compute(size: int, sigma: float, batching: str) -> Result:
             Series("pinned: chat", "line", SIZES, base, role="baseline"),
         ),
         marks=(Mark("vline", size, f"batch of {size}"),),
-        text=f"At {size}: {linear:.0%} of the linear layers' work and {attention:.0%} of the attention's is useful.",
+        text=f"At {size}: {percent(linear)} of the linear layers' work and {percent(attention)} of "
+        "the attention's is useful.",
     )
     ragged, padded, alone = (
         ms / len(shown)
@@ -93,8 +96,14 @@ def compute(size: int, sigma: float, batching: str) -> Result:
     return Result(
         (one, share, time),
         f"Padding makes this prefill {padded / ragged:.2f} times as long; over all batches "
-        f"{1 - linear:.0%} of the linear work is wasted, {1 - attention:.0%} of the attention.",
+        f"{percent(1 - linear)} of the linear work is wasted, {percent(1 - attention)} of the attention.",
     )
+
+
+def _change(result: Result) -> float:
+    """Return the useful share at 64 as a multiple of that at 8."""
+    curve = result.panel("useful").curve("linear layers")
+    return curve.at(64) / curve.at(8)
 
 
 LAB = Lab(
@@ -106,6 +115,22 @@ LAB = Lab(
         Control("batching", "Batches are formed", BATCHING, BATCHING[0]),
     ),
     compute,
-    predict="Chat prompts differ a lot in length. Of the work of a padded batch of 8, how much is useful, "
-    "and is a batch of 64 better or worse?",
+    predict=Prediction(
+        "Chat prompts differ a lot in length. Is more of a padded batch's work useful when the batch is larger, 64 "
+        "prompts instead of 8?",
+        ("more: the lengths average out", "the same share", "about half the share"),
+        right=lambda result: graded(
+            _change(result),
+            (0.8, "about half the share"),
+            (1.1, "the same share"),
+            beyond="more: the lengths average out",
+        ),
+        why=lambda result: (
+            "Of the linear layers' work "
+            f"{percent(result.panel('useful').curve('linear layers').at(8))} is useful at 8 and "
+            f"{percent(result.panel('useful').curve('linear layers').at(64))} at 64: the longest of many is longer."
+        ),
+        reveal={"size": 64},
+    ),
+    numbers=("paper",),
 )

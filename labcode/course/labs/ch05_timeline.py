@@ -8,6 +8,7 @@ from labcode import workload
 from labcode.course.evidence.serving import RoundCost, abc_run
 from labcode.labkit.lab import Control, Lab, Result
 from labcode.labkit.panel import Axis, Panel, Series
+from labcode.labkit.prediction import Prediction, graded
 from labcode.results.timeline import DECODE, IDLE, PREFILL, WAITING, timeline
 
 ROUNDS = {"10 ms whatever is in it": (0.010, 0.010), "6 ms alone, 10 ms together": (0.006, 0.010)}
@@ -69,9 +70,15 @@ def compute(policy: str, a: int, c: int, rounds: str) -> Result:
     gain = pinned.mean() / ends.mean()
     return Result(
         (grid, bars),
-        f"{policy}: A, B, C end at {ms[0]:.0f}, {ms[1]:.0f}, {ms[2]:.0f} ms; "
+        f"{policy.capitalize()}: A, B, C end at {ms[0]:.0f}, {ms[1]:.0f}, {ms[2]:.0f} ms; "
         f"mean {ms[3]:.1f} ms, {gain:.2f} times as fast as early return alone.",
     )
+
+
+def _mean_ratio(result: Result) -> float:
+    """Return the mean completion time as a multiple of that with early return alone."""
+    ends = result.panel("ends")
+    return ends.curve("this setting").at("mean") / ends.curve("pinned: early return").at("mean")
 
 
 LAB = Lab(
@@ -84,7 +91,19 @@ LAB = Lab(
         Control("rounds", "A round takes", tuple(ROUNDS), "10 ms whatever is in it"),
     ),
     compute,
-    predict="B is done after one round. How much does the mean completion time fall if C may take B's "
-    "seat at once, and does "
-    "anybody pay for it when a round of two takes longer than a round of one?",
+    predict=Prediction(
+        "B is done after one round. If C may take B's seat at once, how much earlier are the three answers complete, "
+        "on average?",
+        ("in half the time", "about a third earlier", "about a tenth earlier", "not at all"),
+        right=lambda result: graded(
+            _mean_ratio(result),
+            (0.55, "in half the time"),
+            (0.8, "about a third earlier"),
+            (0.97, "about a tenth earlier"),
+            beyond="not at all",
+        ),
+        why=lambda result: f"{result.panel('ends').text} Nobody pays here: a round takes as long with one as with two.",
+        reveal={"policy": "continuous"},
+    ),
+    numbers=("arithmetic",),
 )

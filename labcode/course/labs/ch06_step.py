@@ -5,6 +5,8 @@ from __future__ import annotations
 from labcode.cost.hardware import SeqWork, StepCost, step_cost
 from labcode.labkit.lab import Control, Lab, Result
 from labcode.labkit.panel import Axis, Mark, Panel, Series
+from labcode.labkit.prediction import Prediction, graded
+from labcode.labkit.words import counted
 from labcode.model.padding import Rectangle, padded_cost
 
 MODEL, GPU = "llama3-8b", "h100"
@@ -43,7 +45,7 @@ def compute(prompts: int, prompt: int, decodes: int, history: int) -> Result:
         "waste", "Padded: how much for each useful one", Axis("What is counted"), Axis("Ratio", "", "log"),
         (Series("padded", "bar", KINDS, ratios, role="baseline"),),
         marks=(Mark("hline", 1, "ragged = 1"),),
-        text=f"{box.tokens:,} rows for {box.useful_tokens:,}, {box.pairs:,} pairs for {box.useful_pairs:,}.",
+        text=f"Rows: {box.tokens:,} for {box.useful_tokens:,} useful; pairs: {box.pairs:,} for {box.useful_pairs:,}.",
     )  # fmt: skip
     alone = one_by_one(step)
     times = tuple(1e3 * t for t in (alone, padded.time, ragged.time))
@@ -70,9 +72,16 @@ def _headline(sequences: int, alone: float, ragged: StepCost, padded: StepCost) 
     verdict = f"padding makes the step {slower:.3g} times as long" if slower > 1.02 else "padding costs nothing here"
     against = " and is worse than no batch at all" if padded.time > 1.02 * alone else ""
     return (
-        f"{sequences} sequences, ragged {1e3 * ragged.time:.3g} ms ({ragged.bound}-bound): {verdict}{against}; one by "
+        f"{counted(sequences, 'sequences')}, ragged {1e3 * ragged.time:.3g} ms "
+        f"({ragged.bound}-bound): {verdict}{against}; one by "
         f"one takes {alone / ragged.time:.3g} times as long as ragged."
     )
+
+
+def _speed_up(result: Result) -> float:
+    """Return how many times as long one by one takes as the padded batch."""
+    times = result.panel("time").curve("Llama-3-8B")
+    return times.at("one by one") / times.at("padded")
 
 
 LAB = Lab(
@@ -85,8 +94,16 @@ LAB = Lab(
         Control("history", "Longest history", (64, 512, 4096), 512, "tokens", "{:,}".format),
     ),
     compute,
-    predict="Sixteen requests decode and two bring prompts, the longest of 256 tokens. Padded to one rectangle, is the "
-    "batch still faster than serving the eighteen one by one?",
+    predict=Prediction(
+        "Sixteen requests decode and two bring prompts, the longest of 256 tokens. Padded to one rectangle, how does "
+        "the batch compare with serving the eighteen one by one?",
+        ("about ten times as fast", "about twice as fast", "no faster"),
+        right=lambda result: graded(
+            _speed_up(result), (1.2, "no faster"), (4, "about twice as fast"), beyond="about ten times as fast"
+        ),
+        why=lambda result: f"{result.panel('time').text} {result.panel('waste').text}",
+    ),
+    numbers=("paper",),
     alt=lambda result, params: (
         "Three bar charts: padded work for each useful unit, time of the step one by one, padded "
         f"and ragged, and query-key pairs of each sequence. {result.panels[0].text} {result.panels[1].text}"

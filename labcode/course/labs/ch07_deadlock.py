@@ -7,6 +7,8 @@ import numpy as np
 from labcode import simulate, workload
 from labcode.labkit.lab import Control, Lab, Result
 from labcode.labkit.panel import Axis, Mark, Panel, Series
+from labcode.labkit.prediction import Prediction
+from labcode.labkit.words import counted
 from labcode.results.timeline import DECODE, PREFILL, WAITING, OneStep, timeline
 from labcode.scheduler.memory import PagedMemory, ReservationMemory
 from labcode.simulation.deadlock import STUCK, run_without_preemption
@@ -58,8 +60,10 @@ def compute(slots: int, max_bs: int, policy: str) -> Result:
         text=f"At most {used.max()} of {slots} slots hold something.",
     )
     recomputed = int(((letters == PREFILL).sum(axis=1) - 1).clip(0).sum())
-    again = f"; {recomputed} prefill{'s' * (recomputed != 1)} done again" if recomputed else ""
-    return Result((grid, pool), f"{policy}, {slots} slots, {max_bs} seats: {outcome}{again}.")
+    again = f"; {counted(recomputed, 'prefills')} done again" if recomputed else ""
+    return Result(
+        (grid, pool), f"{policy[0].upper()}{policy[1:]}, {slots} slots, {counted(max_bs, 'seats')}: {outcome}{again}."
+    )
 
 
 LAB = Lab(
@@ -71,5 +75,12 @@ LAB = Lab(
         Control("policy", "When a slot is missing", POLICIES, POLICIES[0]),
     ),
     compute,
-    predict="Three requests hold 8 slots each of a pool of 24, and each needs 4 more. Which of them moves next?",
+    predict=Prediction(
+        "Three requests hold 8 slots each of a pool of 24, and each needs 4 more. Nothing is reserved. Which of them "
+        "moves next?",
+        ("the one that came first", "all three, in turn", "none of them"),
+        right=lambda result: "none of them" if result.panel("cells").marks else "all three, in turn",
+        why=lambda result: f"{result.panel('cells').text} {result.panel('slots').text}",
+    ),
+    numbers=("arithmetic",),
 )

@@ -9,6 +9,8 @@ import numpy as np
 from labcode import simulate, workload
 from labcode.labkit.lab import Control, Lab, Result
 from labcode.labkit.panel import Axis, Mark, Panel, Series
+from labcode.labkit.prediction import Prediction, graded
+from labcode.labkit.words import percent
 from labcode.results.metrics import percentile
 from labcode.results.run import Run
 from labcode.scheduler.memory import ReservationMemory
@@ -65,7 +67,8 @@ def compute(patience: str, share: float, rate: float) -> Result:
         (Series("this setting", "step", tuple(times.tolist()), held),
          Series("pinned: stop", "step", tuple(times.tolist()), held_base, role="baseline")),
         marks=(Mark("hline", LARGE[0] / POOL + LARGE[1] / POOL, "one large request"),),
-        text=f"{np.mean(held):.0%} of the pool is reserved on average, {np.mean(held_base):.0%} with stopping.",
+        text=f"{percent(float(np.mean(held)))} of the pool is reserved on average, "
+             f"{percent(float(np.mean(held_base)))} with stopping.",
     )  # fmt: skip
     return Result(
         (wait, pool),
@@ -74,12 +77,32 @@ def compute(patience: str, share: float, rate: float) -> Result:
     )
 
 
+def _later(result: Result) -> float:
+    """Return the large requests' mean TTFT as a multiple of that with stopping."""
+    ttft = result.panel("ttft")
+    return ttft.curve("this setting").at("large: mean") / ttft.curve("pinned: stop").at("large: mean")
+
+
 LAB = Lab(
     "ch07-head", "A large request at the head of the line",
     (Control("patience", "The head may be passed for", tuple(PATIENCE), "for ever: skip"),
      Control("share", "Large requests", (0.5, 1, 2, 4), 1, "%"),
      Control("rate", "Arrival rate", (10, 20, 30, 40), 20, "requests/s")),
     compute,
-    predict="One request in a hundred needs half of the pool. If the others may pass it while it waits, how much do "
-            "they gain, and how much later does it start?",
+    predict=Prediction(
+        "One request in a hundred needs half of the pool. If the others may pass it for ever, how much later does it "
+        "start, on average?",
+        ("no later", "about twice as late", "about twenty times as late", "it never starts"),
+        right=lambda result: graded(
+            _later(result),
+            (1.2, "no later"),
+            (5, "about twice as late"),
+            (50, "about twenty times as late"),
+            beyond="it never starts",
+        ),
+        why=lambda result: (
+            f"Large requests wait {_later(result):.1f} times as long on average. {result.panel('ttft').text}"
+        ),
+    ),
+    numbers=("paper",),
 )  # fmt: skip

@@ -6,6 +6,8 @@ import numpy as np
 
 from labcode.labkit.lab import Control, Lab, Result
 from labcode.labkit.panel import Axis, Mark, Panel, Series
+from labcode.labkit.prediction import Prediction, graded
+from labcode.labkit.words import percent
 from labcode.simulation.pipeline import StageTime, in_flight, micro_batches, stage_time
 
 PARTS = (1, 2, 3, 4, 5)
@@ -57,7 +59,7 @@ def compute(mode: str, parts: int, stages: int, size: int) -> Result:
         Axis("Time, in stage times", limits=(-0.5, SLOTS - 0.5)),
         Axis("Stage", limits=(0.5, 4.5)),
         tuple(series),
-        text=f"Once the pipeline is full, {bubbles:.0%} of the slots are bubbles.",
+        text=f"Once the pipeline is full, {percent(bubbles)} of the slots are bubbles.",
     )
     time = stage_time("gpt3-175b", f"{16 // stages}xa100-40", stages, CONTEXT)
     curves = {m: tuple(rate(m, p, stages, size, time) if p <= size else float("nan") for p in PARTS) for m in MODES}
@@ -77,9 +79,15 @@ def compute(mode: str, parts: int, stages: int, size: int) -> Result:
     seated = parts * size if mode == MODES[0] else size
     return Result(
         (grid, speed),
-        f"{bubbles:.0%} bubbles, {here:,.0f} tokens/s with {seated} sequences in the engine, each {noun} of "
+        f"{percent(bubbles)} bubbles, {here:,.0f} tokens/s with {seated} sequences in the engine, each {noun} of "
         f"{size if mode == MODES[0] else -(-size // parts)}.",
     )
+
+
+def _gain(result: Result) -> float:
+    """Return the token rate of four micro-batches as a multiple of that of one."""
+    curve = result.panel("rate").curve("micro-batches")
+    return curve.at(4) / curve.at(1)
 
 
 LAB = Lab(
@@ -92,7 +100,22 @@ LAB = Lab(
         Control("size", "Batch size (max_bs)", (4, 16, 64), 16, "sequences"),
     ),
     compute,
-    predict="Four stages and one batch. Into how many micro-batches must it be cut until no stage "
-    "idles, and does the token rate "
-    "keep rising until then?",
+    predict=Prediction(
+        "Four stages and one batch of 16 sequences. Whole, it leaves three slots in four as bubbles; cut into four "
+        "micro-batches, none. How much does the token rate gain?",
+        ("four times as high", "twice as high", "about 5 % higher", "it falls"),
+        right=lambda result: graded(
+            _gain(result),
+            (1.0, "it falls"),
+            (1.5, "about 5 % higher"),
+            (3, "twice as high"),
+            beyond="four times as high",
+        ),
+        why=lambda result: (
+            f"It is {_gain(result):.2f} times as high. {result.panel('cells').text} But each micro-batch reads all the "
+            "weights for a quarter of the sequences."
+        ),
+        reveal={"parts": 4},
+    ),
+    numbers=("paper",),
 )

@@ -9,6 +9,8 @@ import numpy as np
 from labcode.course.evidence.serving import six_request_run
 from labcode.labkit.lab import Control, Lab, Result
 from labcode.labkit.panel import Axis, Mark, Panel, Series
+from labcode.labkit.prediction import Prediction, graded
+from labcode.labkit.words import counted, percent
 from labcode.results.timeline import DECODE, IDLE, PREFILL, WAITING, Timeline, timeline
 
 POOL = 80
@@ -42,7 +44,7 @@ def compute(iteration: int, engine: str, memory: str) -> Result:
     here = whole.letters[:, min(iteration, len(whole) - 1)]
     who = {name.split(" ", 1)[1]: [f"r{i}" for i in np.flatnonzero(here == letter)] for name, letter, _ in CELLS}
     words = "; ".join(f"{what}: {', '.join(names)}" for what, names in who.items() if names)
-    words = f"all done after {len(whole)} iterations" if over else words
+    words = f"All done after {len(whole)} iterations" if over else f"Iteration {iteration}: {words}"
     axis = Axis("Iteration", limits=(-0.5, ITERATIONS - 0.5))
     grid = Panel(
         "cells",
@@ -51,7 +53,7 @@ def compute(iteration: int, engine: str, memory: str) -> Result:
         Axis("Request", limits=(-0.5, 5.5)),
         tuple(series),
         marks=() if over else (Mark("vline", iteration + 0.5, "now"),),
-        text=f"Iteration {iteration}: {words}.",
+        text=f"{words}.",
     )
     k = tuple((np.arange(shown + 1) - 0.5).tolist())
     used, held = ((*v[:shown].tolist(), int(v[shown - 1])) for v in (whole.kv_used, whole.kv_reserved))
@@ -65,15 +67,22 @@ def compute(iteration: int, engine: str, memory: str) -> Result:
             Series("reserved", "step", k, held, role="baseline"),
         ),
         marks=(Mark("hline", POOL, f"pool {POOL}"),),
-        text=f"Reserved {held[-1]}, written {used[-1]} tokens: {used[-1] / held[-1]:.0%} of the reservation is in use.",
+        text=f"Reserved {held[-1]}, written {used[-1]} tokens: {percent(used[-1] / held[-1])} of "
+        "the reservation is in use.",
     )
     idle = int((letters == IDLE).sum())
+    when = f"all done after {len(whole)} iterations" if over else f"iteration {iteration}, the last is {len(whole) - 1}"
     done = sum(1 for row in whole.letters if not np.isin(row[shown:], [PREFILL, DECODE, WAITING]).any())
     return Result(
         (grid, kv),
-        f"Iteration {min(iteration, len(whole) - 1)} of {len(whole)} ({engine}): {done} of 6 have all their "
-        f"tokens; {idle} seat-iterations went to finished requests.",
+        f"{engine.capitalize()}, {when}: {done} of 6 requests have all their tokens; "
+        f"{counted(idle, 'seat-iterations')} went to finished requests.",
     )
+
+
+def _iterations(result: Result) -> float:
+    """Return how many iterations the timeline shows."""
+    return 1 + max(max(s.x) for s in result.panel("cells").series if s.x)
 
 
 LAB = Lab(
@@ -85,7 +94,15 @@ LAB = Lab(
         Control("memory", "KV slots reserved for a request", tuple(MEMORIES), "what it will use"),
     ),
     compute,
-    predict="Three seats, six requests, and the longest needs 9 iterations. How many iterations does "
-    "the static engine need "
-    "until everybody is done, and how many the continuous one?",
+    predict=Prediction(
+        "Three seats, six requests, and the longest needs 9 iterations. The continuous engine is done after 10 "
+        "iterations. And the static one?",
+        ("after 10 as well", "after 14", "after 18", "after 27"),
+        right=lambda result: graded(
+            _iterations(result), (12, "after 10 as well"), (16, "after 14"), (22, "after 18"), beyond="after 27"
+        ),
+        why=lambda result: result.headline,
+        reveal={"engine": "static", "iteration": ITERATIONS - 1},
+    ),
+    numbers=("arithmetic",),
 )

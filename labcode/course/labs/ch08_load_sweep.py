@@ -12,6 +12,8 @@ import numpy as np
 from labcode import simulate, workload
 from labcode.labkit.lab import Control, Lab, Result
 from labcode.labkit.panel import Axis, Mark, Panel, Series
+from labcode.labkit.prediction import Prediction, graded
+from labcode.labkit.words import percent
 from labcode.results.metrics import weighted_percentile
 from labcode.results.run import Run
 
@@ -93,7 +95,8 @@ def compute(rate: float, seats: int, limit: float, percentile: str) -> Result:
             Axis("Requests within the SLO", limits=(0, 1.05)),
             met,
             (Mark("hline", TARGET, "target 90 %"), here),
-            f"At {rate:g} req/s: static {static:.0%}, Orca with 8192 reserved {reserve:.0%}, oracle {oracle:.0%}.",
+            f"At {rate:g} req/s: static {percent(static)}, Orca with 8192 reserved "
+            f"{percent(reserve)}, oracle {percent(oracle)}.",
         ),
         Panel(
             "ttft",
@@ -141,6 +144,19 @@ LAB = Lab(
         Control("percentile", "TTFT shown", tuple(PERCENTILES), "median"),
     ),
     compute,
-    predict="One request a second is nothing to an H100. What share of the requests will a static batch of 128 seats "
-    "start within one second? Does it help to make the batch smaller, or to allow five seconds?",
+    predict=Prediction(
+        "One request a second is nothing to an H100. What share of the requests does a static batch of 128 seats start "
+        "within one second?",
+        ("nearly none", "about two in five", "about two in three", "nearly all"),
+        right=lambda result: graded(
+            result.panel("met").curve("static").at(1),
+            (0.15, "nearly none"),
+            (0.52, "about two in five"),
+            (0.85, "about two in three"),
+            beyond="nearly all",
+        ),
+        why=lambda result: f"{result.panel('met').text} A new request waits until the whole batch before it is done.",
+        reveal={"rate": 1},
+    ),
+    numbers=("paper",),
 )

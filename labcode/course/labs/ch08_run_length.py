@@ -12,6 +12,8 @@ from labcode.course.labs.shared_panels import running
 from labcode.experiments.saturation import drain_rate, fluid_goodput, waiting_at
 from labcode.labkit.lab import Control, Lab, Result
 from labcode.labkit.panel import Axis, Mark, Panel, Series
+from labcode.labkit.prediction import Prediction, graded
+from labcode.labkit.words import percent
 from labcode.results.metrics import SLO
 
 COUNTS = (300, 600, 1200, 3000, 10000)
@@ -106,14 +108,14 @@ def compute(n: int, memory: str, relative: float, limit: float) -> Result:
             Axis("TTFT", "s", "log"),
             (Series("mean of neighbours", "line", tuple(numbers), tuple(block)),),
             (Mark("hline", limit, f"SLO {limit:g} s"),),
-            f"{kept:.0%} of these {n} requests start within {limit:g} s.",
+            f"{percent(kept)} of these {n} requests start within {limit:g} s.",
         ),
     )
     word = "a line that grows for as long as you look" if relative > 1 else "a line that stays finite"
     return Result(
         panels,
         f"{n} requests say {found}; the engine keeps up with {keeps_up:.1f} req/s. At {relative:g} times that, {word}: "
-        f"{kept:.0%} start in time.",
+        f"{percent(kept)} start in time.",
     )
 
 
@@ -127,6 +129,21 @@ LAB = Lab(
         Control("limit", "TTFT limit", (0.5, 1, 2, 5), 1, "s"),
     ),
     compute,
-    predict="At 1.4 times the rate that the engine can work off, do 600 requests notice? Do 3000? Which way does the "
-    "goodput move when the experiment gets longer?",
+    predict=Prediction(
+        "At 1.4 times the rate that the engine can work off, an experiment of 600 requests finds that nearly all is "
+        "well. Which way does the goodput move when 3,000 are sent?",
+        ("up", "it stays", "down, towards what the engine can work off"),
+        right=lambda result: graded(
+            result.panel("length").curve("goodput").at(3000) / result.panel("length").curve("goodput").at(600),
+            (0.95, "down, towards what the engine can work off"),
+            (1.05, "it stays"),
+            beyond="up",
+        ),
+        why=lambda result: (
+            f"600 requests give {result.panel('length').curve('goodput').at(600):.1f} req/s, 3,000 give "
+            f"{result.panel('length').curve('goodput').at(3000):.1f}: a longer run leaves the line time to grow."
+        ),
+        reveal={"n": 3000},
+    ),
+    numbers=("paper",),
 )

@@ -13,6 +13,8 @@ from labcode.course.labs.shared_panels import running
 from labcode.experiments.saturation import ideal_decode, mean_context
 from labcode.labkit.lab import Control, Lab, Result
 from labcode.labkit.panel import Axis, Mark, Panel, Series
+from labcode.labkit.prediction import Prediction, graded
+from labcode.labkit.words import percent
 from labcode.results.run import Run
 
 SEEDS, POINTS = 4, 60
@@ -80,7 +82,7 @@ def compute(system: str, n: int, rate: float) -> Result:
             Axis("Output", "tokens/s"),
             (Series("this run", "area", times, tokens),),
             marks,
-            f"{end - started:.1f} of {end:.1f} s come after the last start: tail-off is {tail:.0%} of the run.",
+            f"{end - started:.1f} of {end:.1f} s come after the last start: tail-off is {percent(tail)} of the run.",
         ),
         Panel(
             "working",
@@ -103,7 +105,7 @@ def compute(system: str, n: int, rate: float) -> Result:
                 Series("steady", "line", COUNTS, tuple(steady.mean(1))),
             ),
             (Mark("hline", ideal(), "128 ideal decodes"), Mark("point", (n, a), "overall now")),
-            f"Overall {a:,.0f} tokens/s, steady {b:,.0f}: overall is {1 - a / b:.0%} lower.",
+            f"Overall {a:,.0f} tokens/s, steady {b:,.0f}: overall is {percent(1 - a / b)} lower.",
         ),
     )
     return Result(
@@ -111,6 +113,12 @@ def compute(system: str, n: int, rate: float) -> Result:
         f"{n} requests at {rate:g} req/s, {system}: all tokens over all time gives {a:,.0f} tokens/s, "
         f"counting only until the last request starts {b:,.0f}.",
     )
+
+
+def _gap(result: Result, n: int) -> float:
+    """Return how far overall throughput lies below steady throughput with n requests."""
+    count = result.panel("count")
+    return 1 - count.curve("overall").at(n) / count.curve("steady").at(n)
 
 
 LAB = Lab(
@@ -122,7 +130,22 @@ LAB = Lab(
         Control("rate", "Arrival rate", (32, 64, 128, 256), 128, "req/s"),
     ),
     compute,
-    predict="600 requests arrive within five seconds. For what share of the run will the batch be emptying, and "
-    "how far below the pace of the busy engine does 'all tokens over all time' lie? What happens to the gap with "
-    "five times as many requests?",
+    predict=Prediction(
+        "600 requests arrive within five seconds, and 'all tokens over all time' comes out more than a third below the "
+        "pace of the busy engine. With 3,000 requests, how large is that gap?",
+        ("larger", "the same", "about half of it", "nearly gone"),
+        right=lambda result: graded(
+            _gap(result, 3000) / _gap(result, 600),
+            (0.15, "nearly gone"),
+            (0.75, "about half of it"),
+            (1.1, "the same"),
+            beyond="larger",
+        ),
+        why=lambda result: (
+            f"Overall is {percent(_gap(result, 600))} below steady with 600 requests, "
+            f"{percent(_gap(result, 3000))} with 3,000."
+        ),
+        reveal={"n": 3000},
+    ),
+    numbers=("paper",),
 )

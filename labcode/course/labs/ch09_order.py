@@ -11,6 +11,8 @@ from labcode import simulate, workload
 from labcode.course.labs.shared_panels import Compared, said
 from labcode.labkit.lab import Control, Lab, Result
 from labcode.labkit.panel import Axis, Mark, Panel, Series
+from labcode.labkit.prediction import Prediction, graded
+from labcode.labkit.words import percent
 from labcode.results.metrics import SLO, percentile
 from labcode.results.run import Run
 from labcode.scheduler.policies import OrderKey
@@ -83,15 +85,26 @@ def compute(rate: float, max_bs: int, order: str) -> Result:
             ),
         ),
         marks=(Mark("hline", 0.9, "goal 90 %"),),
-        text=f"This order: {share:.0%}.",
+        text=f"This order: {percent(share)}.",
     )
     same = np.array_equal(run.record.finished, base.record.finished) and order != "first come"
     news = (
         "nobody waits, so the order changes nothing"
         if same
-        else f"{share:.0%} within the SLO, the unluckiest waits {said(longest)}"
+        else f"{percent(share)} within the SLO, the unluckiest waits {said(longest)}"
     )
-    return Result((curve, groups, met), f"{order} at {rate:g} requests/s with {max_bs} seats: {news}.")
+    return Result(
+        (curve, groups, met), f"{order[0].upper()}{order[1:]} at {rate:g} requests/s with {max_bs} seats: {news}."
+    )
+
+
+FIRST_COME = "pinned: first come, first served"
+
+
+def _p99(result: Result, name: str) -> float:
+    """Return the P99 of TTFT that a curve shows, s."""
+    curve = result.panel("ttft").curve(name)
+    return float(curve.x[curve.y.index(0.99)])
 
 
 LAB = Lab(
@@ -100,9 +113,20 @@ LAB = Lab(
     (
         Control("rate", "Arrival rate", (16, 24, 32, 40, 48, 64), 40, "requests/s"),
         Control("max_bs", "Seats (max_bs)", (32, 64, 128, 256), 64),
-        Control("order", "Order of the line", tuple(ORDERS), "shortest"),
+        Control("order", "Order of the line", tuple(ORDERS), "first come"),
     ),
     compute,
-    predict="Serving the shortest answers first lowers the median TTFT. What happens to the slowest one per cent: "
-    "the same gain, no change, or the opposite?",
+    predict=Prediction(
+        "Serving the shortest answers first lowers the median TTFT. What happens to the slowest one per cent?",
+        ("the same gain", "no change", "the opposite: they wait longer"),
+        right=lambda result: graded(
+            _p99(result, "this order") / _p99(result, FIRST_COME),
+            (0.95, "the same gain"),
+            (1.05, "no change"),
+            beyond="the opposite: they wait longer",
+        ),
+        why=lambda result: result.panel("ttft").text,
+        reveal={"order": "shortest"},
+    ),
+    numbers=("paper",),
 )

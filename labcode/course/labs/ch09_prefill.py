@@ -11,6 +11,8 @@ from labcode import simulate, workload
 from labcode.course.labs.shared_panels import Compared, said
 from labcode.labkit.lab import Control, Lab, Result
 from labcode.labkit.panel import Axis, Mark, Panel, Series
+from labcode.labkit.prediction import Prediction, graded
+from labcode.labkit.words import percent
 from labcode.results.metrics import SLO, percentile, weighted_percentile
 from labcode.results.run import Run
 
@@ -63,9 +65,15 @@ def compute(rate: float, mode: str) -> Result:
     )
     return Result(
         (itl, ttft, stalls),
-        f"{mode} at {rate:g} requests/s: ITL P99 {said(p99)}, longest pause {said(longest)}, "
-        f"median TTFT {said(median)}, {run.attainment(GOAL):.0%} within the SLO.",
+        f"{mode.capitalize()} at {rate:g} requests/s: ITL P99 {said(p99)}, longest pause {said(longest)}, "
+        f"median TTFT {said(median)}, {percent(run.attainment(GOAL))} within the SLO.",
     )
+
+
+def _median(result: Result, name: str) -> float:
+    """Return the median TTFT that a curve shows, s."""
+    curve = result.panel("ttft").curve(name)
+    return float(curve.x[curve.y.index(0.5)])
 
 
 LAB = Lab(
@@ -76,6 +84,22 @@ LAB = Lab(
         Control("mode", "Prefill joins", tuple(MODES), "prefill first"),
     ),
     compute,
-    predict="Doing new prompts first, alone in a step, should serve newcomers better. At 48 requests/s, will their "
-    "median TTFT be lower or higher than with prompts mixed into the decode steps?",
+    predict=Prediction(
+        "Prompts go first, alone in a step, instead of sharing the decode steps. At 48 requests/s, what does that do "
+        "to the newcomers' median TTFT?",
+        ("it falls", "nothing", "it rises"),
+        right=lambda result: graded(
+            _median(result, "this way") / _median(result, "pinned: mixed"),
+            (0.97, "it falls"),
+            (1.03, "nothing"),
+            beyond="it rises",
+        ),
+        why=lambda result: (
+            f"It is {said(_median(result, 'this way'))} instead of "
+            f"{said(_median(result, 'pinned: mixed'))}. The pauses "
+            f"of the others: {result.panel('itl').text}"
+        ),
+        reveal={"rate": 48, "mode": "prefill first"},
+    ),
+    numbers=("paper",),
 )

@@ -10,6 +10,8 @@ from labcode import simulate, workload
 from labcode.course.labs.shared_panels import over_time, running, said
 from labcode.labkit.lab import Control, Lab, Result
 from labcode.labkit.panel import Axis, Mark, Panel, Series
+from labcode.labkit.prediction import Prediction, graded
+from labcode.labkit.words import percent
 from labcode.results.metrics import SLO, percentile
 from labcode.results.run import Run
 
@@ -44,8 +46,8 @@ def compute(rate: float, memory: str) -> Result:
             Series("written", "line", time, written_line, role="alt1"),
         ),
         marks=(Mark("hline", 1.0, "the whole pool"),),
-        text=f"On average {mean_written:.0%} of the pool is written"
-        + ("." if unlimited else f", {mean_held:.0%} is taken."),
+        text=f"On average {percent(mean_written)} of the pool is written"
+        + ("." if unlimited else f", {percent(mean_held)} is taken."),
     )
     batch = float(np.average(running(run), weights=length))
     batch_panel = Panel(
@@ -77,14 +79,21 @@ def compute(rate: float, memory: str) -> Result:
         Axis("Share of submitted requests", limits=(0, 1.05)),
         curves,
         marks=(Mark("hline", 0.9, "goal 90 %"), Mark("point", (rate, share), "now")),
-        text=f"{share:.0%} within TTFT 2 s and TPOT 50 ms.",
+        text=f"{percent(share)} within TTFT 2 s and TPOT 50 ms.",
     )
     median = percentile(run.record.first_token - run.load.arrival, 50)
     return Result(
         (memory_panel, batch_panel, rate_panel),
-        f"{memory} at {rate:g} requests/s: {batch:.0f} sequences together, {mean_written:.0%} of the pool written, "
-        f"median TTFT {said(median)}, {share:.0%} within the SLO.",
+        f"Reserving {memory} at {rate:g} requests/s: {batch:.0f} sequences together, "
+        f"{percent(mean_written)} of the pool written, "
+        f"median TTFT {said(median)}, {percent(share)} within the SLO.",
     )
+
+
+def _written(result: Result) -> float:
+    """Return what is written of what is taken, over the run."""
+    memory = result.panel("memory")
+    return float(np.sum(memory.curve("written").y) / np.sum(memory.curve("taken").y))
 
 
 LAB = Lab(
@@ -95,6 +104,18 @@ LAB = Lab(
         Control("memory", "KV reservation", tuple(POLICIES), "max:8192"),
     ),
     compute,
-    predict="Prompts of about 2,000 tokens, answers of about 500, and 8192 tokens reserved for each: what share of "
-    "the pool will hold anything when it is full?",
+    predict=Prediction(
+        "Prompts of about 2,000 tokens, answers of about 500, and 8192 tokens reserved for each. Of what is taken, "
+        "what share ever holds anything, on average?",
+        ("about 80 %", "about half", "about a quarter", "about 5 %"),
+        right=lambda result: graded(
+            _written(result),
+            (0.12, "about 5 %"),
+            (0.38, "about a quarter"),
+            (0.65, "about half"),
+            beyond="about 80 %",
+        ),
+        why=lambda result: f"{result.panel('memory').text} That is {percent(_written(result))} of what is taken.",
+    ),
+    numbers=("paper",),
 )

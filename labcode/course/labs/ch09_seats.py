@@ -8,6 +8,8 @@ from labcode import simulate, workload
 from labcode.course.labs.shared_panels import WAITING, said, what_binds
 from labcode.labkit.lab import Control, Lab, Result
 from labcode.labkit.panel import Axis, Mark, Panel, Series
+from labcode.labkit.prediction import Prediction, graded
+from labcode.labkit.words import percent
 from labcode.results.metrics import SLO, Summary
 from labcode.results.run import Run
 
@@ -79,8 +81,14 @@ def compute(rate: float, max_bs: int) -> Result:
         (ttft, tpot, tokens),
         f"{max_bs} seats at {rate:g} requests/s: {WAITING[what_binds(serve(rate, max_bs), max_bs)]}; median "
         f"TTFT {said(here['ttft_p50_s'])}, TPOT {1e3 * here['tpot_p50_s']:.1f} ms, "
-        f"{here['slo_of_submitted']:.0%} within the SLO.",
+        f"{percent(here['slo_of_submitted'])} within the SLO.",
     )
+
+
+def _growth(result: Result) -> float:
+    """Return the median TPOT with 512 seats as a multiple of that with 256."""
+    curve = result.panel("tpot_p50_s").curve("this rate")
+    return curve.at(512) / curve.at(256)
 
 
 LAB = Lab(
@@ -91,6 +99,21 @@ LAB = Lab(
         Control("max_bs", "Seats (max_bs)", SEATS, 64),
     ),
     compute,
-    predict="At 48 requests/s, what does doubling the seats from 256 to 512 do to the median TPOT: raise it by half, "
-    "raise it a little, or nothing at all?",
+    predict=Prediction(
+        "At 48 requests/s, what does doubling the seats from 256 to 512 do to the median TPOT?",
+        ("it doubles", "it rises by half", "it rises a little", "nothing at all"),
+        right=lambda result: graded(
+            _growth(result),
+            (1.005, "nothing at all"),
+            (1.2, "it rises a little"),
+            (1.75, "it rises by half"),
+            beyond="it doubles",
+        ),
+        why=lambda result: (
+            f"{result.panel('tpot_p50_s').text} Nobody sits in the seats beyond "
+            f"{result.panel('tpot_p50_s').marks[1].at:.0f}."
+        ),
+        reveal={"max_bs": 512},
+    ),
+    numbers=("paper",),
 )

@@ -1,0 +1,63 @@
+"""A matplotlib figure as inline SVG for a page: small, text as text, coloured by the page's theme."""
+
+from __future__ import annotations
+
+import io
+import re
+from html import escape
+
+import matplotlib
+from matplotlib.figure import Figure
+
+from labcode.labkit.theme import HATCHES, colours, variable
+
+
+def inline(figure: Figure, alt: str, salt: str) -> str:
+    """Return a figure of panels as inline SVG.
+
+    Parameters
+    ----------
+    figure : Figure
+        Drawn in the light theme, whose colours become CSS variables.
+    alt : str
+        Text alternative.
+    salt : str
+        Makes the ids inside unique on the page, e.g. the lab's id.
+    """
+    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": salt}):
+        width, height = (side * 72 for side in figure.get_size_inches())
+        out = io.StringIO()
+        figure.savefig(
+            out, format="svg", facecolor="none", metadata={"Date": None, "Creator": None, "Format": None, "Type": None}
+        )
+    body = _smaller(out.getvalue())
+    head = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" role="img" '
+        f'aria-label="{escape(alt)}" viewBox="0 0 {width:.0f} {height:.0f}" class="lab-picture">'
+    )
+    return head + body[body.index(">") + 1 :].strip()
+
+
+def _smaller(text: str) -> str:
+    """Return matplotlib's SVG without what a page does not need, its colours replaced by CSS variables."""
+    text = text[text.index("<svg") :]
+    # The style element would apply to the whole page, names of groups would appear once for each lab of it.
+    text = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->|<style.*?</style>", "", text, flags=re.S)
+    text = re.sub(r'<g id="[^"]*"', "<g", text)
+    for needless in (r'font-family: [^;"]*;? ?', r' transform="rotate\(-0 [^"]*"', "; stroke-linecap: square"):
+        text = re.sub(needless, "", text)
+    text = re.sub(r"(\d+\.\d)\d+", r"\1", text)  # A tenth of a point is below a pixel.
+    text = re.sub(r">\s+<", "><", re.sub(r"\s+", " ", text))
+    for name, colour in colours("light").items():
+        text = text.replace(colour, variable(name))
+    return re.sub(r'<pattern id="([^"]*)".*?stroke: var\(--lab-(\w+)\).*?</pattern>', _hatch, text)
+
+
+def _hatch(found: re.Match[str]) -> str:
+    """Return a small tile in place of matplotlib's hatch, which spells out every stroke and dot of it."""
+    name, role = found.groups()
+    return (
+        f'<pattern id="{name}" width="5" height="5" patternUnits="userSpaceOnUse">'
+        f'<rect width="5" height="5" fill="{variable("paper")}"/>'
+        f'<path d="{HATCHES[role]}" stroke="{variable(role)}" fill="none"/></pattern>'
+    )
