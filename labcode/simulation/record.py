@@ -1,9 +1,10 @@
 """What a run leaves behind: one flat row a request, one a segment, and where each token's time is found.
 
-A *segment* is a step, or a run of decode steps of the same sequences.  Token times are not stored.  Decode
+A *segment* is a step with prefill, or the longest run of decode steps of the same sequences without a pause.  It does
+not depend on how the steps were taken (one by one, many at once, compiled).  Token times are not stored.  Decode
 steps are numbered through the run; a *span* says that a request got one token at the end of a prefill and
 `count` more at the decode steps `first`, `first + 1`, ...  A request has one span, and one more for every
-time that it was preempted and came back.
+time that it was preempted and came back, or left out of a decode step.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-OUTCOMES = ("unfinished", "finished", "refused", "cancelled", "timed_out")
-UNFINISHED, FINISHED, REFUSED, CANCELLED, TIMED_OUT = range(5)
+OUTCOMES = ("unfinished", "finished", "refused", "cancelled", "timed_out", "failed", "unknown")
+UNFINISHED, FINISHED, REFUSED, CANCELLED, TIMED_OUT, FAILED, UNKNOWN = range(7)
 
 SEGMENT_COLUMNS = (
     ("start", np.float64),  # s
@@ -26,9 +27,15 @@ SEGMENT_COLUMNS = (
     ("n_idle", np.int32),  # finished sequences that keep their seat and are computed all the same
     ("decode_kv", np.int64),  # positions which the first step's decodes (idle ones too) read and write
     ("kv_used", np.int64),  # tokens written to the cache at the end
-    ("kv_reserved", np.int64),  # tokens taken in the pool
+    ("kv_reserved", np.int64),  # tokens taken in the pool at the end
     ("waiting", np.int32),  # requests that have arrived and hold no seat, at the start
 )
+
+NAMES = [name for name, _ in SEGMENT_COLUMNS]
+START, END, STEPS = (NAMES.index(name) for name in ("start", "end", "steps"))
+
+#: Columns that say how a segment begins; the others say how it ends.
+KEPT = tuple(NAMES.index(name) for name in ("start", "decode_kv", "waiting"))
 
 
 @dataclass
@@ -66,14 +73,19 @@ class Recorder:
         self.reasons: dict[int, str] = {}
         self.rows: list[tuple] = []
         self.spans: list[tuple[int, float, int, int]] = []
+        self._members: object = None
 
     def refuse(self, request: int, reason: str) -> None:
         """Note that a request was never admitted, and why."""
-        self.outcome[request] = REFUSED
+        self.end(request, REFUSED, reason)
+
+    def end(self, request: int, outcome: int, reason: str = "") -> None:
+        """Note an outcome other than "finished", and why."""
+        self.outcome[request] = outcome
         self.reasons[request] = reason
 
     def admit(self, request: int, now: float) -> None:
-        """Note when a request got its seat; coming back after a preemption does not count."""
+        """Note when a request got its place; coming back after a preemption does not count."""
         if np.isnan(self.admitted[request]):
             self.admitted[request] = now
 
@@ -88,6 +100,25 @@ class Recorder:
             self.last_token[request] = now
         self.finished[request] = now
         self.outcome[request] = FINISHED
+
+    def segment(self, row: tuple, members: object = None) -> None:
+        """Write a segment down (the values of `SEGMENT_COLUMNS`), or make the last one longer.
+
+        Parameters
+        ----------
+        members : object, optional
+            Equal for two rows of decode steps of the same sequences; None: never the same as another.
+        """
+        last = self.rows[-1] if self.rows else None
+        if last is not None and members is not None and members == self._members and last[END] == row[START]:
+            first, grown = last, list(row)
+            for column in KEPT:
+                grown[column] = first[column]
+            grown[STEPS] = first[STEPS] + row[STEPS]
+            self.rows[-1] = tuple(grown)
+        else:
+            self.rows.append(row)
+        self._members = members
 
     def record(self) -> Record:
         """Return everything as arrays."""
