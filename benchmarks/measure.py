@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
+from labcode.scheduler.memory import ReservationMemory
 
 from labcode import SLO, goodput, simulate, workload
-from labcode.scheduler.memory import ReservationMemory
 from labcode.workload import Workload
 
 SHARED = Path(os.environ.get("LABCODE_SHARED_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))

@@ -2,29 +2,37 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from labcode.checks import integer, one_of
-from labcode.cost import as_cost
+from labcode import jit
+from labcode.checks import integer, number, one_of
+from labcode.cost import CostModel, as_cost
 from labcode.cost.base import HasStepTime
-from labcode.cost.hardware import GPUSpec, ModelSpec, as_gpu, as_model, kv_capacity
-from labcode.jit import AVAILABLE
+from labcode.cost.catalogue import as_gpu, as_model
+from labcode.cost.hardware import kv_capacity
+from labcode.cost.specs import GPUSpec, ModelSpec
 from labcode.results.run import Run
-from labcode.scheduler.memory import Memory
-from labcode.scheduler.memory import make as make_memory
-from labcode.scheduler.policies import Discipline, OrderKey, WaitingQueue, order_keys
-from labcode.simulation import compiled_loop as kernel
-from labcode.simulation.bucketed import BucketRules, run_bucketed
-from labcode.simulation.engine import FOREVER, ContinuousEngine, Executor, Limits, PaperClock
-from labcode.simulation.static import StaticRules, run_sequential, run_static
+from labcode.scheduler.admission import Check, fits_context
+from labcode.scheduler.budgets import PREFILL_MODES, Budgets
+from labcode.scheduler.kv_cache import UNLIMITED, Memory, Reservation, Unlimited, as_memory
+from labcode.scheduler.kv_cache import memory as named_memory
+from labcode.scheduler.preemption import Link, Preemption
+from labcode.scheduler.scheduler import EXPIRY, Scheduler
+from labcode.scheduler.waiting import KeyQueue, OrderKey, WaitingQueue, as_queue
+from labcode.simulation.batches import BatchRules, run_batches
+from labcode.simulation.clock import FOREVER, Executor, PaperClock
+from labcode.simulation.compiled_run import Columns, barred, compiled_run, compiles, needs, reasons
+from labcode.simulation.loop import Loop
+from labcode.simulation.record import REFUSED, UNFINISHED, Record
+from labcode.simulation.requests import declared_limits, order_keys, requests_of
 from labcode.workload import Workload
-
-Rules = TypeVar("Rules", StaticRules, BucketRules)
+from labcode.workload.prediction import Predictor, predict
 
 ENGINES = ("continuous", "static", "sequential", "bucketed")
-PREFILL_MODES = ("mixed", "prefill_first", "chunked")
 
 
 def simulate(
@@ -34,16 +42,22 @@ def simulate(
     engine: str = "continuous",
     max_bs: int = 256,
     memory: str | Memory = "max:8192",
-    order: str | OrderKey | Discipline = "fcfs",
+    order: str | OrderKey | WaitingQueue = "fcfs",
     prefill: str = "mixed",
     cost: str | HasStepTime = "paper",
     *,
-    token_budget: int | None = None,
+    token_budget: int | str | None = None,
     capacity: int | None = None,
+    watermark: float = 0.0,
+    predictor: str | Predictor = "exact",
     seed: int = 0,
-    static: StaticRules | None = None,
-    buckets: BucketRules | None = None,
+    preemption: Preemption | None = None,
+    checks: Sequence[Check] = (),
+    expire: str = "never",
+    budgets: Budgets | None = None,
+    batch: BatchRules | None = None,
     executor: Executor | None = None,
+    link: Link | None = None,
     step_by_step: bool = False,
     stop_at: float | None = None,
 ) -> Run:
@@ -59,31 +73,46 @@ def simulate(
         Iteration-level scheduling; whole batch in, whole batch out; one request after the other; whole batches of
         prompts of similar length.
     max_bs : int
-        Seats: sequences in one step.
+        Places in the running batch: sequences in one step.
     memory : str or object
-        ``"max:8192"`` (tokens), ``"pow2"``, ``"oracle"``, ``"unlimited"``, ``"paged"`` or ``"paged:16"``, or an object
-        with ``try_admit``, ``grow`` and ``free``.
+        ``"max:8192"`` (tokens), ``"declared"``, ``"predicted"``, ``"oracle"``, ``"pow2"``, ``"unlimited"``, ``"paged"``
+        or ``"paged:16"``, ``"shared:16"``, or an object with ``try_admit``, ``grow`` and ``free``; see
+        :func:`labcode.scheduler.memory`.
     order : str, function or object
-        ``"fcfs"``, ``"sjf"``, ``"sjf:0.5"``, ``"deadline"``, a key function of a Request, or a stateful discipline.
+        ``"fcfs"``, ``"sjf"``, ``"sjf:0.5"``, ``"deadline"``, a key function of a `labcode.scheduler.Request`, or a
+        waiting queue.
     prefill : {"mixed", "prefill_first", "chunked"}
         New prompts share a step with the decodes; or hold them up; or join in chunks within `token_budget`.
     cost : {"paper", "smooth", "measured"} or object
         How long a step takes; an object needs ``step_time(shape)``.  Measured kernels are at hand for Llama-3-8B on an
         A100 80 GB only; see :mod:`labcode.cost.measured`.
-    token_budget : int, optional
-        New tokens in one step, for ``prefill="chunked"``; at least `max_bs`.
+    token_budget : int or str, optional
+        New tokens in one step, at least `max_bs`; 512 for ``"chunked"``, else no limit.  ``"padded:4096"`` counts the
+        prefills of a step as number of prompts times the longest.
     capacity : int, optional
         Tokens of KV cache; by default what `gpu` has left beside the weights of `model`.
+    watermark : float
+        Share of the blocks that admission leaves free, with pages.
+    predictor : str or callable
+        Who says what ``memory="predicted"`` and ``"pow2"`` go by; see :mod:`labcode.workload.prediction`.
     seed : int
-        Of the prediction error of ``order="sjf:SIGMA"``.
-    static : StaticRules, optional
-        Details of the static engine (padding, seats, early return); its `max_bs` must be the same as `max_bs`.
-    buckets : BucketRules
-        Edges, longest wait and size of the batches of ``engine="bucketed"``, which needs them; likewise for `max_bs`.
+        Of the prediction errors.
+    preemption : Preemption, optional
+        Victim and action when the memory runs out.
+    checks : sequence of callable
+        Further admission checks; see :mod:`labcode.scheduler.admission`.
+    expire : {"never", "waiting", "always"}
+        Whether the workload's deadlines end nobody's request, that of who still waits, or everybody's.
+    budgets : Budgets, optional
+        Everything about a round at once, instead of `max_bs`, `prefill` and `token_budget`.
+    batch : BatchRules, optional
+        How a request-level engine forms and treats its batches (padding, places, early return, length buckets).
     executor : object, optional
         Carries out the plans instead of the paper clock: the mini model, for instance.
+    link : Link, optional
+        The way to the host, for preemption by swapping.
     step_by_step : bool
-        The readable reference: one step at a time, no leaps, nothing compiled.
+        The reference: one step at a time, no leaps, nothing compiled.
     stop_at : float, optional
         Cut the run off at this time in seconds; the others are "unfinished".
 
@@ -102,82 +131,145 @@ def simulate(
         )
     model, gpu = as_model(model), as_gpu(gpu)
     one_of("engine", engine, ENGINES)
-    one_of("prefill", prefill, PREFILL_MODES)
-    max_bs = integer("max_bs", max_bs)
-    pool = integer("capacity", capacity) if capacity is not None else kv_capacity(model, gpu)
-    end = FOREVER if stop_at is None else float(stop_at)
+    one_of("expire", expire, EXPIRY)
+    pool = kv_capacity(model, gpu) if capacity is None else integer("capacity", capacity, at_most=UNLIMITED)
+    end = FOREVER if stop_at is None else number("stop_at", stop_at)
     if not end > 0:
         raise ValueError(f"stop_at = {stop_at!r}: must be above 0")
-    budget = _token_budget(prefill, token_budget, max_bs)
     pricing = as_cost(cost, model, gpu)
-    _rules_of_others(engine, static, buckets)
+    seen = _seen(load, memory, order, predictor, seed)
     if engine != "continuous":
-        _only_in_order_of_arrival(engine, memory, order, prefill, executor)
-        manager = make_memory(memory, pool)
-        if engine == "sequential":
-            record = run_sequential(load, manager, pricing, pool, step_by_step, end)
-        elif engine == "bucketed":
-            record = run_bucketed(
-                load, manager, pricing, _same_seats("buckets", buckets, max_bs), pool, step_by_step, end
+        _only_in_order_of_arrival(engine, memory, order, prefill, executor, token_budget)
+        round_ = Budgets(1 if engine == "sequential" else integer("max_bs", max_bs))
+        scheduler = _scheduler(load, model, memory, pool, 0.0, seen, round_)
+        record = _in_batches(load, engine, scheduler, memory, seen, pricing, batch, model, pool, step_by_step, end)
+        return Run(load, record, pricing)
+    if batch is not None:
+        raise ValueError(f"batch: these rules belong to the request-level engines, engine is {engine!r}")
+    round_ = budgets or _budgets(max_bs, prefill, token_budget)
+    scheduler = _scheduler(
+        load, model, memory, pool, watermark, seen, round_, preemption=preemption, checks=checks, expire=expire
+    )
+    custom = step_by_step or executor is not None or bool(checks) or preemption is not None or seen.queue is not None
+    if jit.AVAILABLE and not custom and compiles(scheduler, memory, form := pricing.compiled_form()):
+        assert isinstance(memory, str) and form is not None
+        found = compiled_run(load, scheduler, memory, seen.columns, form, pool, model.max_context, end)
+        if found is not None:
+            return Run(load, found, pricing)
+    requests = requests_of(load, seen.columns.predicted, seen.columns.declared)
+    clock = executor or PaperClock(load.output.tolist(), pricing, link)
+    loop = Loop(scheduler, requests, clock, pool, _cancellations(load), step_by_step or executor is not None, end)
+    return Run(load, loop.run(), pricing)
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """What the scheduler sees of a workload, and a stateful queue if there is one."""
+
+    columns: Columns
+    queue: WaitingQueue | None = None
+
+
+def _seen(load: Workload, memory: object, order: Any, predictor: str | Predictor, seed: int) -> _Seen:
+    declared = memory == "declared"
+    predicted = predict(load, "exact" if memory == "oracle" else predictor, seed)
+    limit = declared_limits(load, declared)
+    if not isinstance(order, str) and (isinstance(order, WaitingQueue) or not callable(order)):
+        return _Seen(Columns(limit, predicted, np.zeros(len(load)), declared), as_queue(order))
+    requests = requests_of(load, predicted, declared) if callable(order) else []
+    return _Seen(Columns(limit, predicted, order_keys(order, load, requests, seed), declared))
+
+
+def _scheduler(
+    load: Workload,
+    model: ModelSpec,
+    memory: str | Memory,
+    pool: int,
+    watermark: float,
+    seen: _Seen,
+    budgets: Budgets,
+    checks: Sequence[Check] = (),
+    **policies: Any,
+) -> Scheduler:
+    """Return a fresh scheduler with all of the policies."""
+    manager = named_memory(memory, pool, watermark) if isinstance(memory, str) else as_memory(memory)
+    keys = seen.columns.key
+    queue = KeyQueue(lambda request: keys[request.id]) if seen.queue is None else seen.queue
+    return Scheduler(manager, queue, budgets, checks=(fits_context(model.max_context), *checks), **policies)
+
+
+def _budgets(max_bs: int, prefill: str, token_budget: int | str | None) -> Budgets:
+    """Return the budgets that the front door's options say."""
+    one_of("prefill", prefill, PREFILL_MODES)
+    max_bs = integer("max_bs", max_bs)
+    padded = isinstance(token_budget, str) and token_budget.startswith("padded:")
+    if isinstance(token_budget, str):
+        tokens = token_budget.removeprefix("padded:")
+        if not tokens.isdecimal() or prefill == "chunked":
+            raise ValueError(
+                f"token_budget = {token_budget!r}: a number, or 'padded:NUMBER' with whole prompts, as in 'padded:4096'"
             )
-        else:
-            rules = StaticRules(max_bs) if static is None else _same_seats("static", static, max_bs)
-            record = run_static(load, manager, pricing, rules, pool, step_by_step, end)
-        return Run(load, record, pricing)
-    stateful = isinstance(order, Discipline) and not isinstance(order, str)
-    keys = np.empty(0) if stateful else order_keys(order, load, seed)  # type: ignore[arg-type]
-    form = pricing.compiled_form() if _compiles(memory, stateful, prefill, executor, step_by_step) else None
-    if form is not None:
-        assert isinstance(memory, str)
-        record = kernel.serve_workload(load, keys, memory, pool, max_bs, prefill == "prefill_first", form, end)
-        return Run(load, record, pricing)
-    manager = make_memory(memory, pool)
-    queue = order if stateful else WaitingQueue(keys)
-    run = ContinuousEngine(
-        load, manager, queue, executor or PaperClock(pricing), Limits(max_bs, prefill, budget), pool,  # type: ignore[arg-type]
-        step_by_step or executor is not None, end,
-    )  # fmt: skip
-    return Run(load, run.run(), pricing)
+        token_budget = int(tokens)
+    if token_budget is None:
+        if prefill != "chunked":
+            return Budgets(max_bs, prefill)
+        token_budget = 512
+    name = "token_budget (which must hold a token for each of max_bs sequences)"
+    return Budgets(max_bs, prefill, integer(name, token_budget, at_least=max_bs), padded)
 
 
-def _compiles(memory: object, stateful: bool, prefill: str, executor: object, step_by_step: bool) -> bool:
-    """Whether the compiled loop knows all of these policies."""
-    known_memory = isinstance(memory, str) and not memory.startswith("paged")
-    known = known_memory and not stateful and prefill != "chunked" and executor is None
-    return AVAILABLE and known and not step_by_step
+def _cancellations(load: Workload) -> list[tuple[float, int]]:
+    """Return when each client goes away, by time."""
+    if load.cancel_at is None:
+        return []
+    there = [(float(time), i) for i, time in enumerate(load.cancel_at) if time == time]
+    return sorted(there, key=lambda entry: entry[0])
 
 
-def _token_budget(prefill: str, token_budget: int | None, max_bs: int) -> int | None:
-    if prefill != "chunked":
-        if token_budget is not None:
-            raise ValueError(f"token_budget = {token_budget!r}: only prefill='chunked' has one")
-        return None
-    budget = 512 if token_budget is None else token_budget
-    return integer("token_budget (which must hold a token for each of max_bs sequences)", budget, at_least=max_bs)
-
-
-def _rules_of_others(engine: str, static: StaticRules | None, buckets: BucketRules | None) -> None:
-    """Refuse rules that belong to another engine, which would silently do nothing."""
-    for name, rules, owner in (("static", static, "static"), ("buckets", buckets, "bucketed")):
-        if rules is not None and engine != owner:
-            raise ValueError(f"{name}: these rules belong to engine={owner!r}, engine is {engine!r}")
-
-
-def _only_in_order_of_arrival(engine: str, memory: object, order: object, prefill: str, executor: object) -> None:
+def _only_in_order_of_arrival(
+    engine: str, memory: object, order: object, prefill: str, executor: object, token_budget: object
+) -> None:
     """Refuse policies that the request-level engines do not have."""
-    if order != "fcfs" or prefill != "mixed" or executor is not None:
+    if order != "fcfs" or prefill != "mixed" or executor is not None or token_budget is not None:
         raise ValueError(
             f"engine = {engine!r} takes requests first come, first served and prefills them together: "
-            "order must be 'fcfs', prefill 'mixed', executor None"
+            "order must be 'fcfs', prefill 'mixed', token_budget and executor None"
         )
-    if isinstance(memory, str) and memory.startswith("paged"):
-        raise ValueError(f"memory = {memory!r}: a request-level engine cannot preempt; take one that reserves")
+    reserves = isinstance(memory, (Reservation, Unlimited))
+    if not reserves and not (isinstance(memory, str) and not memory.startswith(("paged", "shared"))):
+        raise ValueError(f"memory = {memory!r}: a request-level engine cannot preempt; take one that reserves, by name")
 
 
-def _same_seats(name: str, rules: Rules | None, max_bs: int) -> Rules:
-    """Return the rules of a request-level engine, if they have as many seats as `max_bs` says."""
-    if rules is None:
-        raise ValueError(f"{name} = None: this engine needs rules, as in BucketRules(edges, max_wait, max_bs)")
-    if rules.max_bs != max_bs:
-        raise ValueError(f"max_bs = {max_bs} and {name}.max_bs = {rules.max_bs} differ")
-    return rules
+def _in_batches(
+    load: Workload,
+    engine: str,
+    scheduler: Scheduler,
+    memory: str | Memory,
+    seen: _Seen,
+    cost: CostModel,
+    rules: BatchRules | None,
+    model: ModelSpec,
+    pool: int,
+    one_step: bool,
+    end: float,
+) -> Record:
+    """Run a request-level engine; its scheduler only says who is refused."""
+    if rules is None and engine == "bucketed":
+        raise ValueError("batch = None: engine='bucketed' needs rules, as in BatchRules(edges=(512,), max_wait=0.1)")
+    rules = rules or BatchRules()
+    if engine != "bucketed" and (rules.edges or rules.max_wait):
+        raise ValueError(f"batch: edges and max_wait belong to engine='bucketed', engine is {engine!r}")
+    if engine == "sequential" and rules != BatchRules():
+        raise ValueError("batch: engine='sequential' has batches of one, which need no rules")
+    columns, manager = seen.columns, scheduler.memory
+    if isinstance(memory, str):
+        need = needs(memory, load, columns)
+    else:
+        requests = requests_of(load, columns.predicted, columns.declared)
+        need = np.array([manager.need(r) if isinstance(manager, Reservation) else 0 for r in requests], np.int64)
+    mask = barred(scheduler, load, columns, need, model.max_context)
+    words = reasons(load, scheduler, columns, np.where(mask, REFUSED, UNFINISHED).astype(np.int8))
+    capacity = UNLIMITED if isinstance(manager, Unlimited) else manager.capacity
+    record = run_batches(load, need, words, cost, rules, scheduler.budgets.max_bs, capacity, one_step, end)
+    record.capacity = pool
+    return record

@@ -11,7 +11,7 @@ import pytest
 
 from labcode import SLO, goodput, simulate, workload
 from labcode.__main__ import main
-from labcode.simulation.static import StaticRules
+from labcode.simulation.batches import BatchRules
 
 LOAD = workload.chat(n=20, rate=16.0, seed=0)
 
@@ -33,7 +33,8 @@ BAD = [
     (dict(order=lambda request: math.nan), r"order\(request 0\) = nan"),
     (dict(prefill="never"), "prefill = 'never': known are"),
     (dict(prefill="chunked", token_budget=10), "token_budget .* = 10: must be at least 256"),
-    (dict(token_budget=512), "only prefill='chunked'"),
+    (dict(token_budget=10), "token_budget .* = 10: must be at least 256"),
+    (dict(token_budget="padded:x"), "token_budget = 'padded:x': a number"),
     (dict(cost="cheap"), "cost = 'cheap': known are"),
     (dict(cost=object()), r"step_time\(shape\)"),
     (dict(max_bs=0), "max_bs = 0: must be at least 1"),
@@ -46,8 +47,16 @@ BAD = [
     (dict(model="llama3-70b"), "needs 141.2 GB of weights"),
     (dict(engine="static", order="sjf"), "first come, first served"),
     (dict(engine="static", memory="paged"), "cannot preempt"),
-    (dict(engine="static", max_bs=4, static=StaticRules(8)), "max_bs = 4 and static.max_bs = 8"),
-    (dict(static=StaticRules(256)), "belong to engine='static'"),
+    (dict(batch=BatchRules()), "belong to the request-level engines"),
+    (dict(engine="static", batch=BatchRules(edges=(5,))), "belong to engine='bucketed'"),
+    (dict(engine="static", token_budget=512), "token_budget and executor None"),
+    (dict(expire="soon"), "expire = 'soon': known are"),
+    (dict(memory="declared"), "senders declare nothing"),
+    (dict(predictor="magic"), "predictor = 'magic': known are"),
+    (dict(watermark=0.1), "only memory='paged' has one"),
+    (dict(memory="paged", watermark=1.5), r"watermark = 1.5: must lie in \(0, 1\]"),
+    (dict(stop_at="soon"), "stop_at = 'soon': a number is needed"),
+    (dict(capacity=1 << 70), "capacity = "),
 ]
 
 

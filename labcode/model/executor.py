@@ -1,9 +1,9 @@
-"""The mini model under the engine's plans: one scheduler, two clocks.
+"""The mini model under the scheduler's plans: one scheduler, two clocks.
 
-`ModelExecutor` stands where `labcode.simulation.engine.PaperClock` stands otherwise. It carries every plan out
-on the real model, so that tokens are really generated, and says how long the plan took: by the clock on the
-wall, or by the cost model of a paper GPU. With the latter the schedule is the simulated one, decision for
-decision, and what comes out of it can be held against each request generated alone.
+`ModelExecutor` stands where `labcode.simulation.clock.PaperClock` stands otherwise.  It carries every plan out on the
+real model, so that tokens are really generated, and says how long the plan took: by the clock on the wall, or by the
+cost model of a paper GPU.  With the latter the schedule is the simulated one, decision for decision, and what comes out
+of it can be held against each request generated alone.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from collections.abc import Sequence
 import numpy as np
 
 from labcode.checks import integer, one_of
-from labcode.cost import as_cost
-from labcode.cost.base import HasStepTime
-from labcode.cost.leap import SAME_INSTANT
+from labcode.cost import CostModel, StepShape, as_cost
 from labcode.model.cache import KVCache
 from labcode.model.counters import Counter
 from labcode.model.forward import Chunk, forward_ragged
 from labcode.model.weights import Llama
 from labcode.results.run import Run
-from labcode.simulation.engine import PaperClock, Plan
+from labcode.scheduler.request import Plan, Results
+from labcode.scheduler.scheduler import SAME_INSTANT
+from labcode.simulation.clock import step_shape
 from labcode.workload import Workload
 
 
@@ -41,6 +41,10 @@ class ModelExecutor:
         The model.
     prompts : sequence of token sequences
         By the number of the request; as long as the workload says.
+    lengths : sequence of int, optional
+        Tokens after which each answer ends; without it, the sender's limit.
+    stop : int, optional
+        Token that ends an answer (and is its last): a length that nobody knows beforehand.
     clock : CostModel or "measured"
         What says how long a step takes: a cost model (the tokens are real, the time is on paper), or this
         machine.
@@ -58,60 +62,71 @@ class ModelExecutor:
         If `clock` is neither; and by `execute` if a plan and the prompts do not fit together.
     """
 
-    def __init__(self, model: Llama, prompts: Sequence[Sequence[int]], clock: HasStepTime | str = "measured") -> None:
+    def __init__(
+        self,
+        model: Llama,
+        prompts: Sequence[Sequence[int]],
+        clock: CostModel | str = "measured",
+        lengths: Sequence[int] | None = None,
+        stop: int | None = None,
+    ) -> None:
         self.model = model
         self.prompts = [list(prompt) for prompt in prompts]
         if isinstance(clock, str):
             one_of("clock", clock, ("measured",))
-        self.paper = None if isinstance(clock, str) else PaperClock(as_cost(clock))
+        self.cost = None if isinstance(clock, str) else as_cost(clock)
+        self.lengths, self.stop = lengths, stop
         self.outputs: list[list[int]] = [[] for _ in prompts]
         self.count = Counter()
         self._caches: dict[int, KVCache] = {}
 
-    def execute(self, plan: Plan, start: float, until: float) -> tuple[int, float]:
-        """Run up to ``plan.steps`` steps, none that begins at or after `until`; return (steps, end in seconds)."""
-        if self.paper is not None:
-            steps, end = self.paper.execute(plan, start, until)
-            for _ in range(steps):
-                self._step(plan)
-            return steps, end
-        steps, end = 0, start
-        while steps == 0 or (steps < plan.steps and end < until - SAME_INSTANT):
+    def execute(self, plan: Plan, start: float, limit: int, until: float) -> tuple[Results, float]:
+        """Carry the plan out, up to `limit` times, no step beginning at or after `until`; return results and end."""
+        for state in plan.preempted:
+            self._caches.pop(state.id, None)
+        shape, steps, end = step_shape(plan), 0, start
+        finished: list[int] = []
+        while steps == 0 or (steps < limit and not finished and end < until - SAME_INSTANT):
             began = time.perf_counter()
-            self._step(plan)
-            steps, end = steps + 1, end + time.perf_counter() - began
-        return steps, end
-
-    def drop(self, number: int) -> None:
-        """Give back the cache of a request that is preempted; the engine calls it when that happens."""
-        self._caches.pop(number, None)
+            finished = self._step(plan)
+            end += time.perf_counter() - began if self.cost is None else self.cost.step_time(shape)
+            # The same sequences again: each finds one position more.
+            shape = StepShape.of((), shape.n_decode, shape.decode_kv + shape.n_decode)
+            steps += 1
+        return Results(finished, steps=steps), end
 
     @property
     def cached(self) -> int:
         """Positions that the caches hold now, in tokens."""
         return sum(cache.length for cache in self._caches.values())
 
-    def _step(self, plan: Plan) -> None:
-        """Make one forward pass over everybody in the plan, and keep the tokens that come out."""
+    def _step(self, plan: Plan) -> list[int]:
+        """Make one forward pass over everybody in the plan and keep the tokens; return whose answer ended."""
         batch: list[Chunk] = []
         receivers: list[int | None] = []  # who gets the token; nobody for a chunk that does not end its prompt
-        for sequence, work in plan.prefill:
-            request = sequence.request
+        for work in plan.prefill:
+            request = work.request.request
             if work.past == 0:  # a new request, or one that was preempted and starts again
                 self._caches[request.id] = KVCache(self.model)
             text = [*self._prompt(request.id, request.prompt), *self.outputs[request.id]]
             batch.append(Chunk(text[work.past : work.past + work.new], self._holding(request.id, work.past)))
-            receivers.append(request.id if work.past + work.new == sequence.target else None)
-        for number in plan.decode:
-            batch.append(Chunk(self.outputs[number][-1:], self._caches[number]))
-            receivers.append(number)
+            receivers.append(request.id if work.yields else None)
+        for state in plan.decode:
+            batch.append(Chunk(self.outputs[state.id][-1:], self._caches[state.id]))
+            receivers.append(state.id)
         tokens = forward_ragged(self.model, batch, self.count).argmax(axis=1)
-        for receiver, token in zip(receivers, tokens.tolist(), strict=True):
-            if receiver is not None:
-                self.outputs[receiver].append(token)
-        for sequence in [*(s for s, _ in plan.prefill), *plan.decode.values()]:
-            if len(self.outputs[sequence.request.id]) == sequence.request.output:
-                self._caches.pop(sequence.request.id, None)
+        finished = []
+        limits = {state.id: state.request.max_tokens for state in plan.decode}
+        limits |= {work.request.id: work.request.request.max_tokens for work in plan.prefill}
+        for number, token in zip(receivers, tokens.tolist(), strict=True):
+            if number is None:
+                continue
+            self.outputs[number].append(token)
+            length = limits[number] if self.lengths is None else self.lengths[number]
+            if token == self.stop or len(self.outputs[number]) >= length:
+                finished.append(number)
+                self._caches.pop(number, None)
+        return finished
 
     def _prompt(self, number: int, length: int) -> list[int]:
         if number >= len(self.prompts) or len(self.prompts[number]) != length:

@@ -23,6 +23,13 @@ SAME_INSTANT = 1e-9
 
 EXPIRY = ("never", "waiting", "always")
 
+WENT_AWAY = "its client went away"
+
+
+def deadline_passed(deadline: float) -> str:
+    """Return the reason of a time-out; `deadline` in seconds."""
+    return f"its deadline, {deadline:.6g} s, has passed"
+
 
 class Scheduler:
     """Iteration-level scheduling with exchangeable order, memory, budgets, admission and preemption.
@@ -91,7 +98,7 @@ class Scheduler:
         """
         if request.id in self.requests:
             raise ValueError(f"id = {request.id}: this scheduler knows a request of that id already")
-        self._reap(now)
+        self.reap(now)
         state = self.requests[request.id] = RequestState(request)
         for check in self.checks:
             refusal = check(request, self, now)
@@ -105,11 +112,11 @@ class Scheduler:
 
     def cancel(self, number: int, now: float) -> bool:
         """End a request because its client went away; return whether that changed anything (False if it had ended)."""
-        self._reap(now)
+        self.reap(now)
         state = self.requests.get(number)
         if state is None or state.state in TERMINAL:
             return False
-        self._abandon(state, State.CANCELLED, "its client went away")
+        self._abandon(state, State.CANCELLED, WENT_AWAY)
         return True
 
     def pause(self, number: int) -> None:
@@ -131,11 +138,13 @@ class Scheduler:
             If it has not ended.
         """
         if self.requests[number].state not in TERMINAL:
-            raise ValueError(f"request {number} is {self.requests[number].state.value}: only who has ended is forgotten")
+            raise ValueError(
+                f"request {number} is {self.requests[number].state.value}: only who has ended is forgotten"
+            )
         del self.requests[number]
 
     def wake_at(self) -> float:
-        """Return when to ask again if nothing happens: the next deadline that ends somebody, in seconds; or infinity."""
+        """Return when to ask again if nothing happens (s): the next deadline that ends somebody, or infinity."""
         while self._deadlines and not self._expires(self.requests.get(self._deadlines[0][1])):
             heapq.heappop(self._deadlines)
         return self._deadlines[0][0] if self._deadlines else float("inf")
@@ -148,7 +157,7 @@ class Scheduler:
         Reap who has expired; hand out the budget, in the order that the prefill mode says, to those who decode, to
         prompts that are begun, to those who wait.  The plan is empty only if nobody can do anything now.
         """
-        self._reap(now)
+        self.reap(now)
         self._rounds += 1
         budgets, plan = self.budgets, Round(self.budgets, self.budgets.max_bs - len(self.running))
         if budgets.prefill == "prefill_first":
@@ -316,13 +325,13 @@ class Scheduler:
     def _prefill_waits(self) -> bool:
         return self.waiting > 0 or any(state.state is State.PREFILLING for state in self.running.values())
 
-    def _reap(self, now: float) -> None:
+    def reap(self, now: float) -> None:
         """End those whose deadline has passed."""
         while self._deadlines and self._deadlines[0][0] <= now + SAME_INSTANT:
             deadline, number = heapq.heappop(self._deadlines)
             state = self.requests.get(number)
             if state is not None and self._expires(state):
-                self._abandon(state, State.TIMED_OUT, f"its deadline, {deadline:.6g} s, has passed")
+                self._abandon(state, State.TIMED_OUT, deadline_passed(deadline))
 
     def _expires(self, state: RequestState | None) -> bool:
         if state is None or state.state in TERMINAL:
@@ -356,4 +365,3 @@ class Scheduler:
             self.version += 1
             del self.running[state.id]
             self.memory.free(state.request)
-

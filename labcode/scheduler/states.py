@@ -30,7 +30,7 @@ S = State
 
 #: From each state to which others a request may go.  Terminal states lead nowhere.
 TRANSITIONS: dict[State, frozenset[State]] = {
-    S.WAITING: frozenset({S.PREFILLING, S.REFUSED, S.CANCELLED, S.TIMED_OUT}),
+    S.WAITING: frozenset({S.PREFILLING, S.REFUSED, S.CANCELLED, S.TIMED_OUT, S.FAILED}),
     S.PREFILLING: frozenset(
         {S.DECODING, S.FINISHED, S.PREEMPTED, S.SWAPPED_OUT, S.CANCELLED, S.TIMED_OUT, S.FAILED},
     ),

@@ -1,6 +1,6 @@
 """Orca's scheduler, line by line: Algorithm 1 of Yu et al. (2022), with several batches in flight.
 
-The numbers in the margin are the paper's line numbers.  The engine of :mod:`labcode.simulation.engine` makes the
+The numbers in the margin are the paper's line numbers.  The engine of :mod:`labcode.scheduler.scheduler` makes the
 same decisions for one worker, faster; a test holds both to the same time stamps.  Three things the paper
 leaves to "concurrent threads" are written out here: requests arrive, answers leave, and with nothing to
 select the scheduler waits.

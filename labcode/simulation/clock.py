@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from labcode.cost.roofline import CostModel, StepShape
-from labcode.cost.hardware import SeqWork
+from labcode.cost import CostModel, SeqWork, StepShape
 from labcode.scheduler.preemption import Link
 from labcode.scheduler.request import Plan, Results
 

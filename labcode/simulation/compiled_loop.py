@@ -13,295 +13,46 @@ run             prefill: one step.  Decodes alone: until somebody finishes, an e
 ==============  ===================================================================================================
 
 What the policies reduce to here: memory to the positions that each request reserves, or to a block size and a
-watermark; the order to one key a request; the cost to its compiled form.
+watermark; the order to one key a request; the cost to its compiled form.  How requests come into the running batch and
+leave it stands in :mod:`labcode.simulation.compiled_state`.
 """
 
 from __future__ import annotations
 
 import heapq
-from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from labcode.cost.compiled import compiled_advance, compiled_step_time, round_up
 from labcode.cost.leap import SAME_INSTANT
 from labcode.jit import compiled
-from labcode.simulation.record import CANCELLED, FINISHED, REFUSED, TIMED_OUT, UNFINISHED
-
-MIXED, PREFILL_FIRST, CHUNKED = range(3)
-COMING, WAITING, PREFILLING, DECODING, GONE = range(5)
+from labcode.simulation.compiled_state import (
+    DECODE_KV,
+    DECODES,
+    DECODING,
+    FREE,
+    GONE,
+    PREFILL_FIRST,
+    PREFILLS,
+    QUEUED,
+    STEPS,
+    VERSION,
+    WAITING,
+    begin_decoding,
+    finish,
+    further_steps,
+    hand_out_prefill,
+    leave_early,
+    next_last_token,
+    size,
+    stop_decoding,
+    take_blocks,
+    twice,
+)
+from labcode.simulation.record import REFUSED
 
 NARROW = ("n_prefill", "n_decode", "waiting")
 WIDE = ("steps", "prefill_tokens", "decode_kv", "kv_used", "kv_reserved")
-
-
-class Arrays(NamedTuple):
-    """The requests, by arrival: arrays of length n, and the events of theirs, by time: arrays of length e."""
-
-    arrival: NDArray[np.float64]
-    prompt: NDArray[np.int64]
-    output: NDArray[np.int64]
-    key: NDArray[np.float64]  # order of the queue, smaller first
-    need: NDArray[np.int64]  # positions that each reserves when it comes in
-    barred: NDArray[np.bool_]  # can never be taken in
-    event_time: NDArray[np.float64]  # never before the arrival
-    event_request: NDArray[np.int64]
-    event_deadline: NDArray[np.bool_]  # a deadline, else a cancellation
-
-
-class Rules(NamedTuple):
-    """The policies as numbers."""
-
-    capacity: int  # positions, or blocks
-    block: int  # positions in a block; 0: reservation
-    spare: int  # blocks that admission leaves free
-    max_bs: int
-    mode: int
-    token_budget: int
-    padded: bool
-    deadlines_end_all: bool  # or only those who still wait
-    in_arrival_order: bool
-    stop_at: float
-
-
-class Working(NamedTuple):
-    """Where each request stands (arrays of length n), who runs, and the counters (see `FREE` and so on)."""
-
-    state: NDArray[np.int8]
-    generated: NDArray[np.int64]  # tokens, up to the last prefill
-    computed: NDArray[np.int64]  # positions, up to the last prefill
-    joined: NDArray[np.int64]  # number of the first decode step after that
-    leaves: NDArray[np.int64]  # decode steps made when it has its last token
-    span: NDArray[np.int64]  # its open span
-    place: NDArray[np.int64]  # where it stands in `decoders`
-    decoders: NDArray[np.int64]  # who decodes, in no order
-    begun: NDArray[np.int64]  # who prefills, in the order in which they came in
-    share: NDArray[np.int64]  # new positions of each of these in this step
-    phases: NDArray[np.int64]  # how many begin a block at decode steps with this remainder
-    count: NDArray[np.int64]
-
-
-#: What is counted: free positions or blocks, who waits, prefills, decodes, positions of the next decode step, decode
-#: steps made, and a number that changes with the membership of the running batch.
-FREE, QUEUED, PREFILLS, DECODES, DECODE_KV, STEPS, VERSION = range(7)
-
-
-class Outcomes(NamedTuple):
-    """What happens to each request: arrays of length n, filled by `serve`."""
-
-    admitted: NDArray[np.float64]
-    first_token: NDArray[np.float64]
-    finished: NDArray[np.float64]
-    outcome: NDArray[np.int8]
-    preemptions: NDArray[np.int32]
-    recomputed: NDArray[np.int64]
-
-
-def blank_outcomes(n: int) -> Outcomes:
-    """Return the outcomes of requests to which nothing has happened yet."""
-    nan = np.full(n, np.nan)
-    return Outcomes(
-        nan.copy(), nan.copy(), nan, np.full(n, UNFINISHED, np.int8), np.zeros(n, np.int32), np.zeros(n, np.int64)
-    )
-
-
-@compiled
-def twice(columns):  # type: ignore[no-untyped-def]
-    """Return the rows of `columns`, shape (c, m), with room for twice as many: shape (c, 2m)."""
-    wider = np.empty((columns.shape[0], 2 * columns.shape[1]), columns.dtype)
-    wider[:, : columns.shape[1]] = columns
-    return wider
-
-
-@compiled
-def size(load, rules, i, positions):  # type: ignore[no-untyped-def]
-    """Return what request `i` takes of the pool with so many positions: blocks, or its reservation."""
-    return -(-positions // rules.block) if rules.block > 0 else load.need[i]
-
-
-@compiled
-def positions_of(work, i):  # type: ignore[no-untyped-def]
-    """Return the positions that a decoding request has in the cache."""
-    return work.computed[i] + work.count[STEPS] - work.joined[i]
-
-
-@compiled
-def stop_decoding(load, rules, work, spans, i):  # type: ignore[no-untyped-def]
-    """Take a decoding request out of the batch, give its blocks back and close its span; return its positions."""
-    count, positions = work.count, positions_of(work, i)
-    count[VERSION] += 1
-    count[FREE] += size(load, rules, i, positions)
-    count[DECODE_KV] -= positions + 1
-    count[DECODES] -= 1
-    if rules.block > 0:
-        work.phases[(work.joined[i] - work.computed[i]) % rules.block] -= 1
-    last = work.decoders[count[DECODES]]
-    work.decoders[work.place[i]], work.place[last] = last, work.place[i]
-    spans[2, work.span[i]] = count[STEPS] - work.joined[i]
-    work.generated[i] += count[STEPS] - work.joined[i]
-    return positions
-
-
-@compiled
-def stop_prefilling(load, rules, work, i):  # type: ignore[no-untyped-def]
-    """Take a prefilling request out of the batch and give its blocks back; return its positions."""
-    count = work.count
-    count[VERSION] += 1
-    count[FREE] += size(load, rules, i, load.prompt[i] + work.generated[i])
-    j = 0
-    while work.begun[j] != i:
-        j += 1
-    for j in range(j, count[PREFILLS] - 1):
-        work.begun[j] = work.begun[j + 1]
-    count[PREFILLS] -= 1
-    return work.computed[i]
-
-
-@compiled
-def leave_early(load, rules, work, out, spans, i, deadline):  # type: ignore[no-untyped-def]
-    """Let a deadline or a cancellation end request `i`, if it still can."""
-    state = work.state[i]
-    if state == GONE or (deadline and not rules.deadlines_end_all and (state != WAITING or out.preemptions[i] > 0)):
-        return
-    out.outcome[i] = TIMED_OUT if deadline else CANCELLED
-    if state == WAITING:
-        work.count[QUEUED] -= 1  # its entry in the queue is dropped when it comes up
-    elif state == PREFILLING:
-        stop_prefilling(load, rules, work, i)
-    else:
-        stop_decoding(load, rules, work, spans, i)
-    work.state[i] = GONE
-
-
-@compiled
-def latest(work):  # type: ignore[no-untyped-def]
-    """Return who came last of all that run."""
-    last = -1
-    for j in range(work.count[DECODES]):
-        last = max(last, work.decoders[j])
-    for j in range(work.count[PREFILLS]):
-        last = max(last, work.begun[j])
-    return last
-
-
-@compiled
-def take_blocks(load, rules, work, out, spans, waiting):  # type: ignore[no-untyped-def]
-    """Take a block for each who decodes and has filled its last; preempt if there are too few.  Return if so."""
-    count = work.count
-    if rules.block == 0 or count[DECODES] == 0:
-        return False
-    wanted = work.phases[count[STEPS] % rules.block]
-    if wanted <= count[FREE]:
-        count[FREE] -= wanted
-        return False
-    for i in np.sort(work.decoders[: count[DECODES]]):
-        if work.state[i] != DECODING or positions_of(work, i) % rules.block != 0:
-            continue
-        while count[FREE] < 1 and work.state[i] == DECODING:
-            victim = latest(work)
-            if work.state[victim] == DECODING:
-                out.recomputed[victim] += stop_decoding(load, rules, work, spans, victim)
-            else:
-                out.recomputed[victim] += stop_prefilling(load, rules, work, victim)
-            out.preemptions[victim] += 1
-            work.computed[victim], work.state[victim] = 0, WAITING
-            heapq.heappush(waiting, (load.key[victim], victim))
-            count[QUEUED] += 1
-        if work.state[i] == DECODING:
-            count[FREE] -= 1
-    return True
-
-
-@compiled
-def further_steps(work, rules, most):  # type: ignore[no-untyped-def]
-    """Return for how many decode steps after the coming one (at most `most`) the free blocks last, and their use."""
-    block, phases, free, at = rules.block, work.phases, work.count[FREE], work.count[STEPS] + 1
-    each = phases.sum()
-    rounds = min(free // each, most // block)
-    steps, taken = rounds * block, rounds * each
-    while steps < most and taken + phases[(at + steps) % block] <= free:
-        taken += phases[(at + steps) % block]
-        steps += 1
-    return steps, taken
-
-
-@compiled
-def hand_out_prefill(load, rules, work, out, waiting, now, left, preempted):  # type: ignore[no-untyped-def]
-    """Go on with prompts that are begun, then admit; return how many requests prefill in this step.
-
-    Parameters
-    ----------
-    left : int
-        Tokens of the budget.
-    """
-    count, members, longest = work.count, 0, 0
-    for j in range(count[PREFILLS]):
-        i = work.begun[j]
-        new = min(load.prompt[i] + work.generated[i] - work.computed[i], left)
-        if new <= 0:
-            break
-        work.share[j] = new
-        left -= new
-        members += 1
-    while count[QUEUED] > 0 and not preempted and count[DECODES] + count[PREFILLS] < rules.max_bs:
-        i = waiting[0][1]
-        if work.state[i] != WAITING:
-            heapq.heappop(waiting)  # it left while it waited
-            continue
-        target = load.prompt[i] + work.generated[i]
-        # With rectangular batches a prompt may cost more than its own tokens.
-        asked = (members + 1) * max(longest, target) - members * longest if rules.padded else target
-        if rules.mode == CHUNKED:
-            new = min(target, left)
-        else:
-            new = target if asked <= left or (members == 0 and work.generated[i] > 0) else 0
-        spare = rules.spare if count[DECODES] + count[PREFILLS] > 0 else 0
-        taken = size(load, rules, i, target)
-        if new <= 0 or taken > count[FREE] - spare:
-            break
-        heapq.heappop(waiting)
-        count[QUEUED] -= 1
-        count[FREE] -= taken
-        count[VERSION] += 1
-        if np.isnan(out.admitted[i]):
-            out.admitted[i] = now
-        work.state[i] = PREFILLING
-        work.begun[count[PREFILLS]], work.share[count[PREFILLS]] = i, new
-        count[PREFILLS] += 1
-        members += 1
-        left -= asked if rules.padded else new
-        longest = max(longest, new)
-    return members
-
-
-@compiled
-def begin_decoding(load, rules, work, leaving, i):  # type: ignore[no-untyped-def]
-    """Let a request whose prefill is done decode from the next step on."""
-    count = work.count
-    work.state[i] = DECODING
-    work.joined[i] = count[STEPS]
-    work.leaves[i] = count[STEPS] + load.output[i] - work.generated[i]
-    heapq.heappush(leaving, (work.leaves[i], i))
-    count[DECODE_KV] += work.computed[i] + 1
-    work.decoders[count[DECODES]], work.place[i] = i, count[DECODES]
-    count[DECODES] += 1
-    if rules.block > 0:
-        work.phases[(work.joined[i] - work.computed[i]) % rules.block] += 1
-
-
-@compiled
-def next_last_token(work, leaving):  # type: ignore[no-untyped-def]
-    """Return after how many decode steps in all somebody has the last token."""
-    while work.state[leaving[0][1]] != DECODING or work.leaves[leaving[0][1]] != leaving[0][0]:
-        heapq.heappop(leaving)  # left behind by a preemption or a cancellation
-    return leaving[0][0]
-
-
-@compiled
-def finish(work, out, i, now):  # type: ignore[no-untyped-def]
-    """Note that a request is done."""
-    work.state[i], out.finished[i], out.outcome[i] = GONE, now, FINISHED
 
 
 @compiled
@@ -327,7 +78,7 @@ def serve(load, rules, form, work, out, times, narrow, wide, spans, span_times):
     waiting.pop()
     leaving = [(0, 0)]  # heap of (decode steps made at the last token, request)
     leaving.pop()
-    n, events, count = len(load.arrival), len(load.event_time), work.count
+    n, events, count = len(load.arrival), len(load.event_time), work.counts
     now, coming, event, m, k, last_members = 0.0, 0, 0, 0, 0, -1
     while True:
         # Arrive, leave.

@@ -2,11 +2,10 @@
 named.
 
 Orca reserves all the slots that a request may need before its first iteration (Yu et al. 2022, Algorithm 1,
-`Select`). This engine can run the same scheduler with any memory manager, and a request whose next slot is
-refused *waits in its seat, holding what it has*.  With :class:`labcode.scheduler.memory.ReservationMemory`
-nobody ever waits like that; with slots handed out one by one all of them may, each for slots that another
-holds, and then nothing can ever change.  The continuous engine of :mod:`labcode.simulation.engine` takes the
-third way out: it preempts.
+`Select`).  Here the same scheduler runs with any memory manager and the preemption action "wait": a request whose next
+slot is refused *waits in its place, holding what it has*.  With a reservation nobody ever waits like that; with slots
+handed out one by one all of them may, each for slots that another holds, and then nothing can ever change.  The action
+"recompute" is the third way out: it preempts.
 
 All four conditions of a deadlock (Coffman, Elphick and Shoshani 1971) are there: a slot has one owner, owners
 hold while they wait, nothing is taken away, and the waiting is circular.  Reservation removes the second,
@@ -15,7 +14,6 @@ preemption the third.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -24,8 +22,9 @@ from numpy.typing import NDArray
 
 from labcode.checks import integer
 from labcode.results.timeline import ABSENT, DECODE, PREFILL, WAITING
-from labcode.scheduler.memory import Memory
-from labcode.workload import Request, Workload
+from labcode.scheduler import Budgets, Memory, Plan, Preemption, Results, Scheduler, State
+from labcode.simulation.requests import requests_of
+from labcode.workload import Workload
 
 STUCK = "x"  # has a seat, and waits for a slot
 LONGEST = 100_000  # iterations
@@ -79,21 +78,13 @@ class SlotRun:
         return "\n".join(["    " + "".join(str(k % 10) for k in range(self.letters.shape[1])), *rows])
 
 
-@dataclass
-class _Seat:
-    request: Request
-    written: int = 0
-    tokens: int = 0
-
-
 def run_without_preemption(
     load: Workload, memory: Memory, max_bs: int, compute: Callable[[list[int]], None] | None = None
 ) -> SlotRun:
     """Run `load` iteration by iteration (arrivals count iterations) and stop at the end, or at a standstill.
 
-    Each iteration: seat requests first come, first served while `memory` takes them in; whoever is new
-    prefills; every other seated request asks `memory` for one more slot, decodes if it gets it and else waits
-    in its seat.
+    Each iteration: every running request asks `memory` for one more slot, decodes if it gets it and else waits in its
+    place; then requests come in first come, first served while `memory` takes them, and prefill.
 
     Parameters
     ----------
@@ -114,55 +105,42 @@ def run_without_preemption(
     max_bs = integer("max_bs", max_bs)
     if load.arrival[-1] > LONGEST:
         raise ValueError(f"arrival = {load.arrival[-1]}: iterations are counted one by one, at most {LONGEST} of them")
-    for request in load.requests():
-        reason = memory.refusal(request) if hasattr(memory, "refusal") else None
-        if reason:
-            raise ValueError(f"request {request.id}: {reason}")
-    coming, line, seats = deque(load.requests()), deque[Request](), list[_Seat]()
+    scheduler = Scheduler(memory, budgets=Budgets(max_bs), preemption=Preemption(action="wait"))
+    coming = requests_of(load, load.output.astype(float))[::-1]
     columns: list[list[str]] = []
     used: list[int] = []
     finished = np.full(len(load), -1, dtype=np.int64)
     standstill, now = None, 0
-    while (coming or line or seats) and standstill is None:
-        while coming and coming[0].arrival <= now:
-            line.append(coming.popleft())
-        while line and len(seats) < max_bs and memory.try_admit(line[0], line[0].prompt):
-            seats.append(_Seat(line.popleft()))
-        if line and not seats:
-            raise ValueError(f"request {line[0].id}: does not fit into the empty pool")
+    while (coming or scheduler.waiting or scheduler.running) and standstill is None:
+        while coming and coming[-1].arrival <= now:
+            request = coming.pop()
+            refusal = scheduler.add(request, now)
+            if refusal:
+                raise ValueError(f"request {request.id}: {refusal}")
+        plan = scheduler.schedule(now)
         column = [ABSENT] * len(load)
-        for request in line:
-            column[request.id] = WAITING
-        for seat in seats:
-            column[seat.request.id] = _advance(seat, memory)
-        moving = [seat.request.id for seat in seats if column[seat.request.id] != STUCK]
-        if compute is not None and moving:
-            compute(moving)
+        for number, state in scheduler.requests.items():
+            if state.state is State.WAITING:
+                column[number] = WAITING
+            elif state.running:
+                column[number] = STUCK
+        prefills, decodes = [work.request.id for work in plan.prefill], [state.id for state in plan.decode]
+        for letter, numbers in ((PREFILL, prefills), (DECODE, decodes)):
+            for number in numbers:
+                column[number] = letter
+        if compute is not None and plan:
+            compute(sorted([*prefills, *decodes]))
+        done = [i for i in [*prefills, *decodes] if scheduler.requests[i].generated + 1 == load.output[i]]
+        scheduler.update(plan, Results(), now)
         columns.append(column)
-        used.append(sum(seat.written for seat in seats))
-        if seats and not moving:
+        used.append(sum(state.computed for state in scheduler.running.values()))
+        if scheduler.running and not plan:
             # Nobody moved, so nobody will leave and no slot comes free; an arrival could only take more.
-            standstill = Standstill(
-                now,
-                {s.request.id: s.written for s in seats},
-                {s.request.id: s.request.prompt + s.request.output - 1 - s.written for s in seats},
-            )
-        for seat in [seat for seat in seats if seat.tokens == seat.request.output]:
-            finished[seat.request.id] = now
-            memory.free(seat.request)
-            seats.remove(seat)
+            held = {number: state.computed for number, state in scheduler.running.items()}
+            missing = {i: int(load.prompt[i] + load.output[i]) - 1 - slots for i, slots in held.items()}
+            standstill = Standstill(now, held, missing)
+        scheduler.update(Plan(), Results(done), now)
+        finished[done] = now
         now += 1
     letters = np.array(columns).T if columns else np.empty((len(load), 0), dtype=np.str_)
     return SlotRun(letters, np.array(used), finished, standstill)
-
-
-def _advance(seat: _Seat, memory: Memory) -> str:
-    """Give a seated request its prefill or its next token if there is a slot; return its letter."""
-    if seat.written == 0:
-        seat.written, seat.tokens = seat.request.prompt, 1
-        return PREFILL
-    if not memory.grow(seat.request, seat.written + 1):
-        return STUCK
-    seat.written += 1
-    seat.tokens += 1
-    return DECODE

@@ -76,7 +76,9 @@ class Loop:
                 self.carry_out(plan)
             elif not self.wait():
                 break
-        self.take_events()  # a leap that nobody could join may have passed over some who must be refused
+        # A leap that nobody could join may have passed over some who must be refused, or have expired.
+        self.take_events()
+        scheduler.reap(self.now)
         self.note_ends()
         for number in list(self.spans):
             self.close_span(number)
@@ -138,12 +140,9 @@ class Loop:
         # What is written and reserved at the end of the step, before anybody who finishes gives it back.
         scheduler.update(plan, Results(failed={}, steps=results.steps), self.now)
         used = sum(state.computed for state in scheduler.running.values()) - scheduler.memory.saved
-        reserved = scheduler.memory.reserved
-        self.rec.segment(
-            (start, self.now, results.steps, len(plan.prefill), prefill_tokens, len(plan.decode), 0, decode_kv)
-            + (used, used if reserved is None else reserved, waiting),
-            members,
-        )
+        reserved = used if scheduler.memory.reserved is None else scheduler.memory.reserved
+        sizes = (len(plan.prefill), prefill_tokens, len(plan.decode), 0, decode_kv)
+        self.rec.segment((start, self.now, results.steps, *sizes, used, reserved, waiting), members)
         scheduler.update(Plan(), Results(results.finished, results.failed), self.now)
         self.note_ends()
 

@@ -31,12 +31,25 @@ def declared_limits(load: Workload, declared: bool) -> NDArray[np.int64]:
     return np.maximum(load.max_tokens, load.output)
 
 
+def request_of(load: Workload, i: int, predicted: NDArray[np.float64], declared: bool = False) -> Request:
+    """Return one of the workload's requests as a scheduler sees it."""
+    deadline = None if load.deadline is None or np.isnan(load.deadline[i]) else float(load.deadline[i])
+    limit, tenant = int(declared_limits(load, declared)[i]), "" if load.tenant is None else str(load.tenant[i])
+    return Request(i, int(load.prompt[i]), limit, float(load.arrival[i]), deadline, tenant, 0.0, float(predicted[i]))
+
+
 def requests_of(load: Workload, predicted: NDArray[np.float64], declared: bool = False) -> list[Request]:
     """Return the workload's requests as a scheduler sees them, ids 0 ... n-1."""
     n = len(load)
     deadlines = [None] * n if load.deadline is None else [None if d != d else d for d in load.deadline.tolist()]
     tenants = [""] * n if load.tenant is None else load.tenant.tolist()
-    columns = (load.prompt.tolist(), declared_limits(load, declared).tolist(), load.arrival.tolist(), deadlines, tenants)
+    columns = (
+        load.prompt.tolist(),
+        declared_limits(load, declared).tolist(),
+        load.arrival.tolist(),
+        deadlines,
+        tenants,
+    )
     return [
         Request(i, prompt, limit, arrival, deadline, tenant, 0.0, expected)
         for i, (prompt, limit, arrival, deadline, tenant, expected) in enumerate(

@@ -48,7 +48,9 @@ def predict(load: Workload, predictor: str | Predictor, seed: int = 0) -> NDArra
     if callable(predictor):
         predicted = np.asarray(predictor(load), dtype=float)
         if predicted.shape != (len(load),) or not (np.isfinite(predicted) & (predicted > 0)).all():
-            raise ValueError(f"predictor = {predictor!r}: must return one number above 0 for each of {len(load)} requests")
+            raise ValueError(
+                f"predictor = {predictor!r}: must return one number above 0 for each of {len(load)} requests"
+            )
         return predicted
     name, _, argument = str(predictor).partition(":")
     if predictor == "exact":
@@ -60,5 +62,6 @@ def predict(load: Workload, predictor: str | Predictor, seed: int = 0) -> NDArra
             raise ValueError(f"predictor = {predictor!r}: a number of at least 0 is needed after '{name}:'") from None
         return (lognormal_error if name == "lognormal" else power_of_two_error)(load, sigma, seed)
     raise ValueError(
-        f'predictor = {predictor!r}: known are "exact", "lognormal:SIGMA", "pow2", "pow2:SIGMA", or a function of the workload'
+        f'predictor = {predictor!r}: known are "exact", "lognormal:SIGMA", "pow2", "pow2:SIGMA", or a function of the '
+        "workload"
     )

@@ -74,6 +74,8 @@ class Workload:
     tenant : str, shape (n,), or None
     deadline : float64, shape (n,), or None
         Absolute deadlines, s after `origin`; NaN where a request has none.
+    cancel_at : float64, shape (n,), or None
+        When each client goes away, s after `origin`; NaN for those who stay.
     name : str
         Shown in tables and panels.
     nominal_rate : float or None
@@ -102,6 +104,7 @@ class Workload:
     nominal_rate: float | None = None
     unit_arrival: FloatArray | None = field(default=None, repr=False)
     origin: float = 0.0
+    cancel_at: FloatArray | None = None
 
     def __post_init__(self) -> None:
         arrival = float_column("arrival", self.arrival)
@@ -120,10 +123,11 @@ class Workload:
         for key in ("prompt", "output", "max_tokens"):
             value = getattr(self, key)
             columns[key] = None if value is None and key == "max_tokens" else token_column(key, value)
-        if self.deadline is not None:
-            deadline = columns["deadline"] = float_column("deadline", self.deadline)
-            refuse_rows("deadline", deadline, np.isinf(deadline), "a time in seconds, or NaN for none")
-            deadline -= shift
+        for key in ("deadline", "cancel_at"):
+            if getattr(self, key) is not None:
+                time = columns[key] = float_column(key, getattr(self, key))
+                refuse_rows(key, time, np.isinf(time), "a time in seconds, or NaN for none")
+                time -= shift
         if self.tenant is not None:
             columns["tenant"] = np.array(self.tenant, dtype=np.str_)
         if self.unit_arrival is not None:
@@ -181,13 +185,17 @@ class Workload:
                 raise ValueError(f"rate = {rate!r}: cannot rescale {self.name!r}, whose own rate is {self.rate}")
             unit = self.arrival * self.rate
         arrival = stretched(unit, rate)
-        deadline = None if self.deadline is None else arrival + (self.deadline - self.arrival)
-        return replace(self, arrival=arrival, deadline=deadline, nominal_rate=rate, unit_arrival=unit)
+        later = {
+            key: arrival + (time - self.arrival)
+            for key in ("deadline", "cancel_at")
+            if (time := getattr(self, key)) is not None
+        }
+        return replace(self, arrival=arrival, nominal_rate=rate, unit_arrival=unit, **later)
 
     def head(self, n: int) -> Workload:
         """Return the first `n` requests (all of them if there are fewer), n >= 1."""
         n = integer("n", n)
-        names = ("arrival", "prompt", "output", "max_tokens", "tenant", "deadline", "unit_arrival")
+        names = ("arrival", "prompt", "output", "max_tokens", "tenant", "deadline", "cancel_at", "unit_arrival")
         columns = {name: getattr(self, name) for name in names}
         return replace(self, **{name: column[:n] for name, column in columns.items() if column is not None})
 
@@ -212,7 +220,8 @@ class Workload:
     def to_frame(self) -> pd.DataFrame:
         """Return a table, a row a request: arrival (s after `origin`), prompt, output (tokens), what else is set."""
         columns = {
-            key: getattr(self, key) for key in ("arrival", "prompt", "output", "max_tokens", "tenant", "deadline")
+            key: getattr(self, key)
+            for key in ("arrival", "prompt", "output", "max_tokens", "tenant", "deadline", "cancel_at")
         }
         frame = pd.DataFrame({key: column for key, column in columns.items() if column is not None})
         return frame.rename_axis("id")

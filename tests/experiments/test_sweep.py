@@ -136,7 +136,7 @@ def test_a_cell_that_kills_its_process_takes_only_itself_down():
         ({"grid": {"rate": []}}, r"grid\['rate'\] = \[\]: at least one value"),
         ({"grid": {"memory": "oracle"}}, r"write \['oracle'\]"),
         ({"grid": {"max_bs": 4}}, r"write \[4\]"),
-        ({"grid": {"batch": [1]}}, "'batch': known are load, model, gpu, engine, max_bs"),
+        ({"grid": {"batches": [1]}}, "'batches': known are load, model, gpu, engine, max_bs"),
         ({"grid": {"seed": [1]}}, "'seed': known are"),
         ({"grid": {"n": [1]}, "load": workload.fixed(5, 1.0)}, "'n': known are"),
         ({"load": None}, "load is missing"),

@@ -12,8 +12,7 @@ from labcode.cost import roofline as costs
 from labcode.cost.hardware import gpu
 from labcode.model import TINY, generate, random_model
 from labcode.model.executor import ModelExecutor, random_prompts, replay
-from labcode.simulation.bucketed import BucketRules
-from labcode.simulation.static import StaticRules
+from labcode.simulation.batches import BatchRules
 
 # float64: rounding must not decide between two tokens whose scores are close.
 MODEL = random_model(replace(TINY, dtype="float64"), seed=0)
@@ -65,7 +64,7 @@ def test_tokens_are_those_generated_alone_in_many_more_cases(**case):
 def serve_and_compare(rows, max_bs, memory, capacity, order, prefill, budget, seed):
     load = make(rows)
     prompts = random_prompts(load, TINY.vocab, seed)
-    executor = ModelExecutor(MODEL, prompts, clock=PAPER)
+    executor = ModelExecutor(MODEL, prompts, PAPER, load.output.tolist())
     options = {"token_budget": budget} if prefill == "chunked" else {}
     run = simulate(load, SPEC, "h100", max_bs=max_bs, memory=memory, capacity=capacity, order=order,
                    prefill=prefill, cost=PAPER, executor=executor, **options)  # fmt: skip
@@ -83,7 +82,7 @@ def serve_and_compare(rows, max_bs, memory, capacity, order, prefill, budget, se
 def test_preempted_requests_start_again_and_lose_no_token():
     load = workload.from_arrays([0.0] * 4, [10, 10, 10, 10], [40, 40, 40, 40])
     prompts = random_prompts(load, TINY.vocab)
-    executor = ModelExecutor(MODEL, prompts, clock=PAPER)
+    executor = ModelExecutor(MODEL, prompts, PAPER, load.output.tolist())
     run = simulate(load, SPEC, "h100", memory="paged:4", capacity=104, cost=PAPER, executor=executor)
     assert run.requests["preemptions"].sum() > 0 and run.requests["recomputed_tokens"].sum() > 0
     assert executor.outputs == alone(load, prompts)
@@ -100,9 +99,9 @@ def test_request_level_engines_replayed(rows, max_bs, seed):
         {"engine": "static"},
         {
             "engine": "static",
-            "static": StaticRules(max_bs, padded=True, keep_seats=False, early_return=False),
+            "batch": BatchRules(padded=True, keep_places=False, early_return=False),
         },
-        {"engine": "bucketed", "buckets": BucketRules((8, 16), 3 * STEP, max_bs)},
+        {"engine": "bucketed", "batch": BatchRules(padded=True, edges=(8, 16), max_wait=3 * STEP)},
         {"engine": "continuous"},
         {"engine": "continuous", "prefill": "prefill_first", "order": "sjf"},
     ):
@@ -124,7 +123,7 @@ def test_replay_refuses_what_it_cannot_do():
 def test_the_measured_clock_runs_in_real_time():
     load = workload.from_arrays([0.0, 0.0, 0.01], [10, 20, 5], [5, 8, 4])
     prompts = random_prompts(load, TINY.vocab)
-    executor = ModelExecutor(MODEL, prompts)
+    executor = ModelExecutor(MODEL, prompts, lengths=load.output.tolist())
     run = simulate(load, SPEC, gpu("h100"), executor=executor)
     assert executor.outputs == alone(load, prompts)
     assert run.requests["finished"].between(0, 60).all()

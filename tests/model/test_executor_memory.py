@@ -22,8 +22,8 @@ class Weighed(ModelExecutor):
         super().__init__(*args)
         self.held = []
 
-    def execute(self, plan, start, until):
-        made = super().execute(plan, start, until)
+    def execute(self, plan, start, limit, until):
+        made = super().execute(plan, start, limit, until)
         self.held.append(self.cached)
         return made
 
@@ -32,7 +32,7 @@ class Weighed(ModelExecutor):
 def test_whoever_is_preempted_or_done_gives_the_cache_back(options):
     load = workload.from_arrays([0.0] * 4, [10, 30, 10, 10], [40, 20, 40, 40])
     prompts = random_prompts(load, TINY.vocab)
-    executor = Weighed(MODEL, prompts, PAPER)
+    executor = Weighed(MODEL, prompts, PAPER, load.output.tolist())
     run = simulate(load, SPEC, max_bs=4, memory="paged:4", capacity=104, cost=PAPER, executor=executor, **options)
     assert run.requests["preemptions"].sum() > 0
     ends = run.steps["end"].isin(run.requests["finished"]).to_numpy()  # the record counts them to the step's end

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from labcode import simulate, workload
 from labcode.course.evidence import serving as evidence
 from labcode.results.timeline import OneStep, timeline
-from labcode.simulation.static import StaticRules
+from labcode.simulation.batches import BatchRules
 from tests.simulation.random_cases import GPU, MODEL, loads, options
 
 
@@ -36,24 +36,24 @@ def test_text_looks_like_the_lecture():
 
 
 def test_kv_by_hand():
-    """Two requests, prompts 3 and 2, outputs 3 and 1: tokens written after each iteration, reserved while
-    seated."""
+    """Two requests, prompts 3 and 2, outputs 3 and 1: tokens written after each iteration, reserved while they run
+    (the last token of each takes no position)."""
     load = workload.from_arrays([0, 0], [3, 2], [3, 1])
     seen = timeline(simulate(load, MODEL, GPU, memory="oracle", capacity=50, max_bs=2, cost=OneStep()))
     assert seen.kv_used.tolist() == [5, 4, 5]
-    assert seen.kv_reserved.tolist() == [9, 6, 6]
+    assert seen.kv_reserved.tolist() == [7, 5, 5]
     assert seen.seats.tolist() == [2, 1, 1]
 
 
 def test_static_that_does_not_keep_seats_has_no_dashes():
-    run = evidence.six_request_run("static", static=StaticRules(3, keep_seats=False))
+    run = evidence.six_request_run("static", batch=BatchRules(keep_places=False))
     seen = timeline(run)
     assert seen.count("-") == 0
     assert seen.row(1) == "PDD"
 
 
 def test_chunks_and_pauses():
-    """A budget of 4 tokens: r0's prompt of 6 takes two iterations, r1 sits and gets nothing in the first."""
+    """A budget of 4 tokens: r0's prompt of 6 takes two iterations, r1 waits: nothing of the first is left for it."""
     load = workload.from_arrays([0, 0], [6, 2], [2, 2])
     seen = timeline(
         simulate(
@@ -68,7 +68,7 @@ def test_chunks_and_pauses():
             token_budget=4,
         )
     )
-    assert [seen.row(0), seen.row(1)] == ["PPD", "=PD"]
+    assert [seen.row(0), seen.row(1)] == ["PPD", "·PD"]
 
 
 def test_prefill_first_pauses_the_decodes():
@@ -132,7 +132,7 @@ def test_dashes_are_the_idle_seats(load, max_bs, keep_seats, step_by_step):
         max_bs=max_bs,
         memory="unlimited",
         step_by_step=step_by_step,
-        static=StaticRules(max_bs, keep_seats=keep_seats),
+        batch=BatchRules(keep_places=keep_seats),
     )
     seen = timeline(run, longest=20_000)
     idle = np.repeat(run.record.segments["n_idle"], run.record.segments["steps"])

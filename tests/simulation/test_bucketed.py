@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from labcode import simulate, workload
 from labcode.cost import StepShape
-from labcode.simulation.bucketed import BucketRules
-from labcode.simulation.static import StaticRules
+from labcode.simulation.batches import BatchRules
 from tests.simulation.random_cases import COSTS, GPU, MODEL, loads
 
 
@@ -28,12 +27,12 @@ def bucketed(load, edges=(), max_wait=0.0, max_bs=4, cost=None, **rules):
         max_bs=max_bs,
         memory="unlimited",
         cost=cost or Second(),
-        buckets=BucketRules(edges, max_wait, max_bs, **rules),
+        batch=BatchRules(**({"padded": True} | rules), edges=edges, max_wait=max_wait),
     )
 
 
 def test_an_edge_belongs_to_the_bucket_below_it():
-    rules = BucketRules((64, 128), 0.0, 4)
+    rules = BatchRules(padded=True, edges=(64, 128))
     assert [rules.bucket(p) for p in (1, 64, 65, 128, 129, 10_000)] == [0, 0, 1, 1, 2, 2]
 
 
@@ -81,10 +80,10 @@ def test_what_cannot_fit_is_refused_with_a_reason_and_the_rest_runs():
         memory="oracle",
         capacity=100,
         cost=Second(),
-        buckets=BucketRules((), 0.0, 4),
+        batch=BatchRules(padded=True),
     )
     assert run.requests["outcome"].tolist() == ["finished", "refused", "finished"]
-    assert "502 tokens" in run.requests["reason"][1]
+    assert "501 tokens" in run.requests["reason"][1]
 
 
 @settings(max_examples=60, deadline=None)
@@ -105,8 +104,8 @@ def test_one_bucket_without_a_wait_is_the_static_engine(load, max_bs, cost, padd
         "capacity": 900,
         "cost": COSTS[cost],
     }
-    ours = simulate(load, engine="bucketed", buckets=BucketRules((), 0.0, max_bs, padded, keep, early), **options)
-    static = simulate(load, engine="static", static=StaticRules(max_bs, padded, keep, early), **options)
+    ours = simulate(load, engine="bucketed", batch=BatchRules(padded, keep, early), **options)
+    static = simulate(load, engine="static", batch=BatchRules(padded, keep, early), **options)
     for column in ("admitted", "first_token", "finished"):
         np.testing.assert_array_equal(ours.requests[column], static.requests[column])
     assert ours.steps.equals(static.steps)
@@ -121,7 +120,7 @@ def test_one_bucket_without_a_wait_is_the_static_engine(load, max_bs, cost, padd
     st.booleans(),
 )
 def test_batches_keep_their_rules(load, edges, max_wait, max_bs, step_by_step):
-    rules = BucketRules(tuple(sorted(edges)), max_wait, max_bs)
+    rules = BatchRules(padded=True, edges=tuple(sorted(edges)), max_wait=max_wait)
     run = simulate(
         load,
         MODEL,
@@ -129,7 +128,7 @@ def test_batches_keep_their_rules(load, edges, max_wait, max_bs, step_by_step):
         engine="bucketed",
         max_bs=max_bs,
         memory="unlimited",
-        buckets=rules,
+        batch=rules,
         cost=COSTS["paper"],
         step_by_step=step_by_step,
     )
@@ -167,7 +166,7 @@ def test_leaping_equals_stepping(load, edges, max_wait, cost):
             max_bs=3,
             memory="unlimited",
             cost=COSTS[cost],
-            buckets=BucketRules(edges, max_wait, 3),
+            batch=BatchRules(padded=True, edges=edges, max_wait=max_wait),
             step_by_step=s,
         )
         for s in (False, True)
@@ -178,22 +177,25 @@ def test_leaping_equals_stepping(load, edges, max_wait, cost):
 
 @pytest.mark.parametrize(("change", "words"), [
     ({"edges": (64, 64)}, "ascend"), ({"edges": (128, 64)}, "ascend"), ({"edges": (0,)}, "at least 1"),
-    ({"max_wait": -1.0}, "max_wait"), ({"max_wait": float("nan")}, "finite"), ({"max_bs": 0}, "max_bs"),
+    ({"max_wait": -1.0}, "max_wait"), ({"max_wait": float("nan")}, "finite"),
 ])  # fmt: skip
 def test_bad_rules_are_refused(change, words):
     with pytest.raises(ValueError, match=words):
-        BucketRules(**({"edges": (64,), "max_wait": 1.0, "max_bs": 4} | change))
+        BatchRules(**({"edges": (64,), "max_wait": 1.0} | change))
 
 
 def test_the_front_door_says_what_belongs_to_whom():
     load = workload.fixed(n=2)
-    rules = BucketRules((), 0.0, 4)
-    with pytest.raises(ValueError, match="needs rules, as in BucketRules"):
+    rules = BatchRules(padded=True, edges=(64,))
+    with pytest.raises(ValueError, match="needs rules, as in BatchRules"):
         simulate(load, engine="bucketed", max_bs=4)
-    with pytest.raises(ValueError, match="differ"):
-        simulate(load, engine="bucketed", max_bs=5, buckets=rules)
-    for engine in ("static", "continuous", "sequential"):
-        with pytest.raises(ValueError, match="belong to engine='bucketed'"):
-            simulate(load, engine=engine, max_bs=4, buckets=rules)
+    with pytest.raises(ValueError, match="belong to engine='bucketed'"):
+        simulate(load, engine="static", max_bs=4, batch=rules)
+    with pytest.raises(ValueError, match="belong to engine='bucketed'"):
+        simulate(load, engine="sequential", max_bs=4, batch=rules)
+    with pytest.raises(ValueError, match="batches of one, which need no rules"):
+        simulate(load, engine="sequential", max_bs=4, batch=BatchRules(padded=True))
+    with pytest.raises(ValueError, match="belong to the request-level engines"):
+        simulate(load, engine="continuous", max_bs=4, batch=rules)
     with pytest.raises(ValueError, match="cannot preempt"):
-        simulate(load, engine="bucketed", max_bs=4, memory="paged", buckets=rules)
+        simulate(load, engine="bucketed", max_bs=4, memory="paged", batch=rules)

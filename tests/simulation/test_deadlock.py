@@ -11,21 +11,21 @@ from hypothesis import strategies as st
 from labcode import simulate, workload
 from labcode.model import TINY, Chunk, KVCache, forward_ragged, generate, random_model
 from labcode.results.timeline import OneStep, timeline
-from labcode.scheduler.memory import PagedMemory, ReservationMemory
-from labcode.scheduler.skipping import SkippingQueue
+from labcode.scheduler.kv_cache import Paged, memory
+from labcode.scheduler.waiting import SkippingQueue
 from labcode.simulation.deadlock import run_without_preemption
 from tests.simulation.random_cases import GPU, MODEL, loads
 
 
 def exact(capacity):
-    return ReservationMemory(capacity, lambda prompt, output: prompt + output)
+    return memory("oracle", capacity)
 
 
 THREE = workload.from_arrays([0, 0, 0, 1], 4, [9, 9, 9, 6])
 
 
 def test_three_requests_stand_still():
-    run = run_without_preemption(THREE, PagedMemory(24, 1), max_bs=3)
+    run = run_without_preemption(THREE, Paged(24, 1), max_bs=3)
     assert run.text().splitlines()[1:] == ["r0  PDDDDx", "r1  PDDDDx", "r2  PDDDDx", "r3   ·····"]
     assert run.standstill.held == {0: 8, 1: 8, 2: 8}
     assert run.standstill.missing == {0: 4, 1: 4, 2: 4}
@@ -45,7 +45,7 @@ def test_the_real_model_stands_still_with_correct_tokens():
         for i, token in zip(moving, forward_ragged(model, batch).argmax(axis=1), strict=True):
             tokens[i].append(int(token))
 
-    run = run_without_preemption(THREE, PagedMemory(24, 1), 3, compute)
+    run = run_without_preemption(THREE, Paged(24, 1), 3, compute)
     assert {i: caches[i].length for i in range(3)} == run.standstill.held
     assert [len(t) for t in tokens] == [5, 5, 5, 0]
     assert tokens[:3] == [generate(model, prompt, 9)[:5] for prompt in prompts[:3]]
@@ -60,7 +60,7 @@ def test_reservation_cures_it():
 
 def test_one_more_stuck_letter_is_not_yet_a_standstill():
     """r1 waits in its seat while r0 runs to its end and gives its slots back."""
-    run = run_without_preemption(workload.from_arrays([0, 0], [4, 4], [4, 6]), PagedMemory(13, 1), 2)
+    run = run_without_preemption(workload.from_arrays([0, 0], [4, 4], [4, 6]), Paged(13, 1), 2)
     assert run.standstill is None
     assert "x" in run.text()
     assert (run.finished >= 0).all()
@@ -85,7 +85,7 @@ def test_a_standstill_is_one(load, max_bs, capacity):
     assume((load.prompt + load.output).max() <= capacity)
     load = workload.from_arrays(np.floor(load.arrival * 1000), load.prompt, load.output)
     assume(load.output.sum() + load.arrival[-1] < 3000)
-    run = run_without_preemption(load, PagedMemory(capacity, 1), max_bs)
+    run = run_without_preemption(load, Paged(capacity, 1), max_bs)
     if run.standstill is None:
         assert (run.finished >= 0).all()
         return
@@ -95,12 +95,12 @@ def test_a_standstill_is_one(load, max_bs, capacity):
 
 
 def test_what_can_never_run_is_refused_before_any_work():
-    with pytest.raises(ValueError, match="request 1: needs 30 tokens"):
-        run_without_preemption(workload.from_arrays([0, 0], [4, 20], [4, 10]), PagedMemory(24, 1), 2)
+    with pytest.raises(ValueError, match="request 1: needs 29 tokens"):
+        run_without_preemption(workload.from_arrays([0, 0], [4, 20], [4, 10]), Paged(24, 1), 2)
     with pytest.raises(ValueError, match="one by one"):
-        run_without_preemption(workload.from_arrays([1e12], 4, 4), PagedMemory(24, 1), 2)
+        run_without_preemption(workload.from_arrays([1e12], 4, 4), Paged(24, 1), 2)
     with pytest.raises(ValueError, match="max_bs"):
-        run_without_preemption(THREE, PagedMemory(24, 1), 0)
+        run_without_preemption(THREE, Paged(24, 1), 0)
 
 
 # Head of the line: break or skip
@@ -110,13 +110,13 @@ LARGE_AMONG_SMALL = workload.from_arrays([0, 1, 1, 1, 1], [10, 60, 10, 10, 10], 
 
 
 def rows(load, patience, capacity=100):
-    memory = exact(capacity)
+    pool = exact(capacity)
     run = simulate(
         load,
         MODEL,
         GPU,
-        memory=memory,
-        order=SkippingQueue(memory, patience),
+        memory=pool,
+        order=SkippingQueue(pool, patience),
         max_bs=8,
         capacity=capacity,
         cost=OneStep(),
@@ -147,18 +147,18 @@ def test_patience_zero_is_first_come_first_served():
     st.sampled_from([420, 900]),
 )
 def test_everyone_is_served_once_whatever_the_patience(load, patience, max_bs, capacity):
-    memory = exact(capacity)
+    pool = exact(capacity)
     run = simulate(
         load,
         MODEL,
         GPU,
-        memory=memory,
-        order=SkippingQueue(memory, patience),
+        memory=pool,
+        order=SkippingQueue(pool, patience),
         max_bs=max_bs,
         capacity=capacity,
     )
     assert (run.requests["outcome"] == "finished").all()
-    assert memory.reserved == 0
+    assert pool.reserved == 0
     if patience == 0:
         plain = simulate(load, MODEL, GPU, memory="oracle", max_bs=max_bs, capacity=capacity)
         np.testing.assert_allclose(run.requests["finished"], plain.requests["finished"], rtol=1e-9)

@@ -1,8 +1,6 @@
-"""Leaping over many steps at once changes no time stamp: the property on which every fast run rests."""
+"""Stepping, leaping and the compiled loop leave the same record: the property on which every fast run rests."""
 
 from __future__ import annotations
-
-from importlib import import_module
 
 import numpy as np
 import pytest
@@ -11,61 +9,84 @@ from hypothesis import strategies as st
 
 from labcode import SLO, simulate
 from labcode.cost.leap import run_length, steps_until
-from labcode.simulation.static import StaticRules
-from tests.simulation.random_cases import COSTS, GPU, MODEL, loads, options
+from labcode.simulation.batches import BatchRules
+from tests.simulation.random_cases import (
+    ALL_MEMORIES,
+    COMPILED_COSTS,
+    COMPILED_MEMORIES,
+    COSTS,
+    GPU,
+    MODEL,
+    loads,
+    options,
+)
 
 TIMES = ("admitted", "first_token", "last_token", "finished")
+WHOLE = ("steps", "n_prefill", "prefill_tokens", "n_decode", "n_idle", "decode_kv", "kv_used", "kv_reserved", "waiting")
 
 
 def assert_same(fast, slow) -> None:
-    """Both runs have the same outcomes and, to 1e-9, the same times for every request and token."""
-    assert (fast.record.outcome == slow.record.outcome).all()
-    assert (fast.record.preemptions == slow.record.preemptions).all()
-    assert (fast.record.recomputed == slow.record.recomputed).all()
-    assert set(fast.record.reasons) == set(slow.record.reasons)
+    """Both runs have the same outcomes, the same segments and, to 1e-9, the same times for every request and token."""
+    for name in ("outcome", "preemptions", "recomputed"):
+        np.testing.assert_array_equal(getattr(fast.record, name), getattr(slow.record, name), name)
+    assert fast.record.reasons == slow.record.reasons
     for name in TIMES:
-        np.testing.assert_allclose(getattr(fast.record, name), getattr(slow.record, name), rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(
+            getattr(fast.record, name), getattr(slow.record, name), rtol=1e-9, atol=1e-12, err_msg=name
+        )
+    for name in WHOLE:
+        np.testing.assert_array_equal(fast.record.segments[name], slow.record.segments[name], name)
+    for name in ("start", "end"):
+        np.testing.assert_allclose(
+            fast.record.segments[name], slow.record.segments[name], rtol=1e-9, atol=1e-12, err_msg=name
+        )
     np.testing.assert_allclose(fast.decode_ends, slow.decode_ends, rtol=1e-9, atol=1e-12)
     for request in range(len(fast.load)):
         np.testing.assert_allclose(fast.token_times(request), slow.token_times(request), rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(fast.largest_itl(), slow.largest_itl(), rtol=1e-6, atol=1e-9)
 
 
-@settings(max_examples=80, deadline=None)
-@given(loads(), options())
+def three_ways(load, chosen) -> None:
+    """Run a case compiled (where that is possible), in leaps of plain Python, and step by step."""
+    slow = simulate(load, step_by_step=True, **chosen)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("labcode.jit.AVAILABLE", False)
+        assert_same(simulate(load, **chosen), slow)
+    assert_same(simulate(load, **chosen), slow)
+
+
+@settings(max_examples=40, deadline=None)
+@given(loads(people=True, declared=True), options(ALL_MEMORIES, expire=("never", "waiting", "always")))
 def test_every_policy_in_short(load, chosen):
     """A first look for `make test-quick`; the tests below look longer, each at one way to run."""
-    assert_same(simulate(load, **chosen), simulate(load, step_by_step=True, **chosen))
+    three_ways(load, chosen)
 
 
 @pytest.mark.slow
-@settings(max_examples=700, deadline=None)
-@given(loads(), options())
+@settings(max_examples=800, deadline=None)
+@given(loads(declared=True), options(ALL_MEMORIES))
 def test_every_policy(load, chosen):
-    assert_same(simulate(load, **chosen), simulate(load, step_by_step=True, **chosen))
+    three_ways(load, chosen)
 
 
 @pytest.mark.slow
-@settings(max_examples=700, deadline=None)
+@settings(max_examples=800, deadline=None)
 @given(
-    loads(),
-    options(memories=("max:256", "pow2", "oracle", "unlimited"), costs=("paper", "smooth", "linear", "measured")),
+    loads(people=True, declared=True),
+    options(COMPILED_MEMORIES, COMPILED_COSTS, expire=("never", "waiting", "always")),
+    st.none() | st.floats(1e-4, 0.5),
 )
-def test_compiled_loop_against_readable_loop(load, chosen):
-    if chosen["prefill"] == "chunked":
-        chosen |= {"prefill": "prefill_first"}
-        del chosen["token_budget"]
-    assert_same(simulate(load, **chosen), simulate(load, step_by_step=True, **chosen))
+def test_deadlines_cancellations_and_cut_offs(load, chosen, stop_at):
+    three_ways(load, chosen | {"stop_at": stop_at})
 
 
 @pytest.mark.slow
-@settings(max_examples=400, deadline=None)
-@given(loads(), options(memories=("max:256", "pow2", "oracle", "unlimited"), costs=("paper", "linear")))
-def test_readable_loop_leaps_too(load, chosen):
-    """What a machine without the compiler runs."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(import_module("labcode.simulate"), "AVAILABLE", False)
-        assert_same(simulate(load, **chosen), simulate(load, step_by_step=True, **chosen))
+@settings(max_examples=500, deadline=None)
+@given(loads(), options(("paged", "paged:3", "paged:1"), COMPILED_COSTS), st.floats(1.0, 1.3))
+def test_a_pool_hardly_larger_than_one_request(load, chosen, slack):
+    """Preemption at nearly every step: the run ends, and all three ways agree."""
+    biggest = int((load.prompt + load.output).max())
+    three_ways(load, chosen | {"capacity": int(slack * biggest) + 3})
 
 
 @pytest.mark.slow
@@ -73,25 +94,38 @@ def test_readable_loop_leaps_too(load, chosen):
 @given(
     loads(),
     st.sampled_from(list(COSTS)),
-    st.booleans(),
-    st.booleans(),
-    st.booleans(),
+    st.builds(
+        BatchRules,
+        padded=st.booleans(),
+        keep_places=st.booleans(),
+        early_return=st.booleans(),
+        edges=st.sampled_from([(), (5,), (20, 100)]),
+        # Waits off the arrival grid's multiples, so that no rounding decides who is on time.
+        max_wait=st.sampled_from([0.0, 2.3e-3]),
+    ),
     st.sampled_from([1, 3, 16]),
     st.sampled_from(["max:256", "oracle", "unlimited"]),
+    st.none() | st.floats(1e-4, 0.5),
 )
-def test_static_engine(load, cost, padded, keep_seats, early_return, max_bs, memory):
-    rules = StaticRules(max_bs, padded, keep_seats, early_return)
-    chosen = dict(
-        model=MODEL,
-        gpu=GPU,
-        engine="static",
-        max_bs=max_bs,
-        memory=memory,
-        cost=COSTS[cost],
-        static=rules,
-        capacity=900,
-    )
+def test_request_level_engines(load, cost, rules, max_bs, memory, stop_at):
+    chosen = dict(model=MODEL, gpu=GPU, engine="bucketed", max_bs=max_bs, memory=memory, cost=COSTS[cost])
+    chosen |= {"batch": rules, "capacity": 900, "stop_at": stop_at}
     assert_same(simulate(load, **chosen), simulate(load, step_by_step=True, **chosen))
+
+
+@settings(max_examples=60, deadline=None)
+@given(loads(), st.sampled_from(list(COSTS)), st.sampled_from(["max:256", "oracle", "unlimited"]), st.booleans())
+def test_request_level_engines_are_one(load, cost, memory, padded):
+    """Bit for bit: static batching is one bucket that waits for nobody, sequential service a batch of one."""
+    common = dict(model=MODEL, gpu=GPU, memory=memory, cost=COSTS[cost], capacity=900)
+    rules = BatchRules(padded=padded)
+    static = simulate(load, engine="static", max_bs=3, batch=rules, **common)
+    bucketed = simulate(load, engine="bucketed", max_bs=3, batch=rules, **common)
+    alone = simulate(load, engine="static", max_bs=1, **common)
+    sequential = simulate(load, engine="sequential", **common)
+    for one, other in ((static, bucketed), (alone, sequential)):
+        for name in TIMES:
+            np.testing.assert_array_equal(getattr(one.record, name), getattr(other.record, name))
 
 
 @pytest.mark.slow

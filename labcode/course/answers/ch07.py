@@ -8,7 +8,7 @@ from labcode import workload
 from labcode.course.evidence.serving import six_request_run
 from labcode.course.exercises import exercise
 from labcode.results.timeline import timeline
-from labcode.scheduler.memory import PagedMemory
+from labcode.scheduler.kv_cache import Paged
 from labcode.simulation.deadlock import run_without_preemption
 from labcode.simulation.pipeline import micro_batches
 
@@ -43,5 +43,5 @@ def safe_pool() -> float:
     """Smallest pool in which three requests of 4 + 9 tokens never stand still without reservation, in slots."""
     load = workload.from_arrays([0, 0, 0], 4, 9)
     return next(
-        slots for slots in range(13, 100) if run_without_preemption(load, PagedMemory(slots, 1), 3).standstill is None
+        slots for slots in range(13, 100) if run_without_preemption(load, Paged(slots, 1), 3).standstill is None
     )

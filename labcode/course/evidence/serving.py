@@ -12,7 +12,7 @@ from labcode.cost import StepShape
 from labcode.results.run import Run
 from labcode.results.timeline import OneStep, timeline
 from labcode.simulate import simulate
-from labcode.simulation.static import StaticRules
+from labcode.simulation.batches import BatchRules
 from labcode.workload import Workload
 
 #: The lecture's two diagrams (section 4.1), a line a request, blanks at the end left out.
@@ -101,12 +101,12 @@ def abc_run(load: Workload, policy: str, cost: RoundCost) -> Run:
         # Whoever comes in decodes in the very next round: its prefill took no time.
         return simulate(load, max_bs=2, memory="unlimited", cost=cost, prefill="prefill_first")
     rules = {
-        "whole batch": StaticRules(2, keep_seats=False, early_return=False),
-        "early return": StaticRules(2, keep_seats=False, early_return=True),
+        "whole batch": BatchRules(keep_places=False, early_return=False),
+        "early return": BatchRules(keep_places=False, early_return=True),
     }
     if policy not in rules:
         raise ValueError(f"policy = {policy!r}: known are {', '.join([*rules, 'continuous'])}")
-    return simulate(load, engine="static", max_bs=2, memory="unlimited", cost=cost, static=rules[policy])
+    return simulate(load, engine="static", max_bs=2, memory="unlimited", cost=cost, batch=rules[policy])
 
 
 def utilisation(prompts: Sequence[int]) -> dict[str, float]:

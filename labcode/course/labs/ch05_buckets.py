@@ -13,7 +13,7 @@ from labcode.labkit.prediction import Prediction, graded
 from labcode.labkit.words import counted, percent
 from labcode.results.metrics import percentile, weighted_percentiles
 from labcode.results.run import Run
-from labcode.simulation.bucketed import BucketRules
+from labcode.simulation.batches import BatchRules
 
 COUNT, LONGEST, OUTPUT, MAX_BS = 240, 2048, 32, 16
 WAITS = (0, 100, 400, 1000)  # ms
@@ -35,8 +35,8 @@ def serve(buckets: int, wait_ms: float, rate: float) -> Run:
     length."""
     chat = workload.chat(n=COUNT, rate=rate, seed=7)
     load = workload.from_arrays(chat.arrival, np.minimum(chat.prompt, LONGEST), OUTPUT)
-    rules = BucketRules(edges(buckets), wait_ms / 1000, MAX_BS)
-    return simulate(load, engine="bucketed", max_bs=MAX_BS, memory="unlimited", buckets=rules)
+    rules = BatchRules(padded=True, edges=edges(buckets), max_wait=wait_ms / 1000)
+    return simulate(load, engine="bucketed", max_bs=MAX_BS, memory="unlimited", batch=rules)
 
 
 def waits_for(run: Run) -> np.ndarray:

@@ -10,7 +10,7 @@ from labcode.labkit.panel import Axis, Mark, Panel, Series
 from labcode.labkit.prediction import Prediction
 from labcode.labkit.words import counted
 from labcode.results.timeline import DECODE, PREFILL, WAITING, OneStep, timeline
-from labcode.scheduler.memory import PagedMemory, ReservationMemory
+from labcode.scheduler.kv_cache import memory
 from labcode.simulation.deadlock import STUCK, run_without_preemption
 
 LOAD = workload.from_arrays([0, 0, 0, 1], 4, [9, 9, 9, 6])
@@ -30,8 +30,7 @@ def compute(slots: int, max_bs: int, policy: str) -> Result:
         seen = timeline(simulate(LOAD, max_bs=max_bs, memory="paged:1", capacity=slots, cost=OneStep()))
         letters, used, stuck = seen.letters, seen.kv_used, None
     else:
-        exact = ReservationMemory(slots, lambda prompt, output: prompt + output)
-        run = run_without_preemption(LOAD, PagedMemory(slots, 1) if policy == POLICIES[0] else exact, max_bs)
+        run = run_without_preemption(LOAD, memory("paged:1" if policy == POLICIES[0] else "oracle", slots), max_bs)
         letters, used, stuck = run.letters, run.used, run.standstill
     series = []
     for name, letter, role in CELLS:

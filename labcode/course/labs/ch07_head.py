@@ -13,8 +13,8 @@ from labcode.labkit.prediction import Prediction, graded
 from labcode.labkit.words import percent
 from labcode.results.metrics import percentile
 from labcode.results.run import Run
-from labcode.scheduler.memory import ReservationMemory
-from labcode.scheduler.skipping import SkippingQueue
+from labcode.scheduler.kv_cache import memory as named_memory
+from labcode.scheduler.waiting import SkippingQueue
 
 COUNT, POOL = 600, 14_000
 SMALL, LARGE = (200, 100), (6000, 500)  # prompt and output, tokens
@@ -29,7 +29,7 @@ def serve(patience: str, share: float, rate: float) -> tuple[Run, np.ndarray]:
     arrival, large = np.cumsum(rng.exponential(1 / rate, COUNT)), rng.random(COUNT) < share / 100
     prompt, output = (np.where(large, big, small) for small, big in zip(SMALL, LARGE, strict=True))
     load = workload.from_arrays(arrival, prompt, output)
-    memory = ReservationMemory(POOL, lambda prompt, output: prompt + output)
+    memory = named_memory("oracle", POOL)
     queue = SkippingQueue(memory, PATIENCE[patience])
     return simulate(load, memory=memory, order=queue, capacity=POOL), large
 

@@ -15,7 +15,7 @@ from labcode.labkit.prediction import Prediction, graded
 from labcode.labkit.words import percent
 from labcode.results.metrics import SLO, percentile
 from labcode.results.run import Run
-from labcode.scheduler.policies import OrderKey
+from labcode.scheduler.waiting import OrderKey
 
 GOAL = SLO(ttft=1.0, tpot=0.050)
 PLACEBO = np.random.default_rng(0).random(600)
@@ -26,7 +26,7 @@ ORDERS: dict[str, str | OrderKey] = {
     "predicted, σ 1": "sjf:1",
     "predicted, σ 2": "sjf:2",
     "random": lambda request: float(PLACEBO[request.id]),
-    "shortest, aged": lambda request: request.output + 30 * request.arrival,  # a second waited counts for 30 tokens
+    "shortest, aged": lambda request: request.expected + 30 * request.arrival,  # a second waited counts for 30 tokens
 }
 GROUPS = ("1 to 100", "101 to 200", "201 to 400", "401 to 800", "over 800")
 EDGES = (0, 100, 200, 400, 800, 10**9)

@@ -9,7 +9,7 @@ from labcode.course.evidence import logs as events
 from labcode.course.evidence import queueing as queues
 from labcode.course.evidence import serving
 from labcode.course.ledger.ledger import Row, exact, rounded, rows, shape
-from labcode.scheduler.memory import PagedMemory
+from labcode.scheduler.kv_cache import Paged
 
 
 @rows("C01", "C10")
@@ -87,8 +87,8 @@ def pairs() -> Iterator[Row]:
 
 def pages_of(*lengths: int) -> int:
     """Return the pages of 16 tokens that sequences of these lengths hold, from the paged memory itself."""
-    memory = PagedMemory(10_000, 16)
-    return sum(memory.pages_for(length) for length in lengths)
+    memory = Paged(10_000, 16)
+    return sum(memory.blocks_for(length) for length in lengths)
 
 
 @rows("C05")

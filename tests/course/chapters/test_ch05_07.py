@@ -18,7 +18,7 @@ from labcode.course.labs.ch05_timeline import letters
 from labcode.model import TINY, generate, generate_continuously, random_model
 from labcode.model.padding import Rectangle
 from labcode.results.timeline import timeline
-from labcode.simulation.bucketed import BucketRules
+from labcode.simulation.batches import BatchRules
 
 # Chapter 5 -----------------------------------------------------------------------------------------------------------
 
@@ -62,7 +62,9 @@ def test_best_number_of_buckets_grows_with_the_load():
         chat = workload.chat(n=240, rate=rate, seed=seed)
         load = workload.from_arrays(chat.arrival, np.minimum(chat.prompt, 2048), 32)
         cuts = tuple(np.unique(np.quantile(chat.prompt, np.arange(1, buckets) / buckets).astype(int)).tolist())
-        run = simulate(load, engine="bucketed", max_bs=16, memory="unlimited", buckets=BucketRules(cuts, 0.0, 16))
+        run = simulate(
+            load, engine="bucketed", max_bs=16, memory="unlimited", batch=BatchRules(padded=True, edges=cuts)
+        )
         return np.median(waits_for(run))
 
     for seed in range(5):
@@ -88,7 +90,7 @@ def test_the_window_of_the_exercise_pays_three_percent():
                 max_bs=64,
                 memory="unlimited",
                 cost=linear(0.05, 0.001),
-                buckets=BucketRules((), wait, 64),
+                batch=BatchRules(padded=True, max_wait=wait),
             )
             for seed in range(2)
         ]
