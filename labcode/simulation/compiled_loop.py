@@ -26,6 +26,7 @@ import numpy as np
 from labcode.cost.compiled import compiled_advance, compiled_step_time, round_up
 from labcode.cost.leap import SAME_INSTANT
 from labcode.jit import compiled
+from labcode.results.outcomes import REFUSED
 from labcode.simulation.compiled_state import (
     DECODE_KV,
     DECODES,
@@ -49,7 +50,6 @@ from labcode.simulation.compiled_state import (
     take_blocks,
     twice,
 )
-from labcode.simulation.record import REFUSED
 
 NARROW = ("n_prefill", "n_decode", "waiting")
 WIDE = ("steps", "prefill_tokens", "decode_kv", "kv_used", "kv_reserved")

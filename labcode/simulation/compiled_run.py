@@ -8,12 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labcode.cost.compiled import CompiledCost
+from labcode.results.outcomes import CANCELLED, FINISHED, REFUSED, UNFINISHED
 from labcode.scheduler.budgets import NO_LIMIT, PREFILL_MODES
 from labcode.scheduler.kv_cache import UNLIMITED, Paged, Reservation, Unlimited
 from labcode.scheduler.scheduler import WENT_AWAY, Scheduler, deadline_passed
 from labcode.simulation.compiled_loop import NARROW, WIDE, serve
 from labcode.simulation.compiled_state import FREE, VERSION, Arrays, Outcomes, Rules, Working
-from labcode.simulation.record import CANCELLED, REFUSED, SEGMENT_COLUMNS, UNFINISHED, Record
+from labcode.simulation.record import SEGMENT_COLUMNS, Record
 from labcode.simulation.requests import request_of
 from labcode.workload import Workload
 
@@ -164,7 +165,7 @@ def compiled_run(
 
 def reasons(load: Workload, scheduler: Scheduler, columns: Columns, outcome: NDArray[np.int8]) -> dict[int, str]:
     """Return why each request ended that did not finish, in the scheduler's own words."""
-    who = np.flatnonzero(outcome > 1)
+    who = np.flatnonzero((outcome != FINISHED) & (outcome != UNFINISHED))
     words: dict[int, str] = {}
     for i in who.tolist():
         if outcome[i] == REFUSED:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labcode.jit import compiled
-from labcode.simulation.record import CANCELLED, FINISHED, TIMED_OUT
+from labcode.results.outcomes import CANCELLED, FINISHED, TIMED_OUT
 
 MIXED, PREFILL_FIRST, CHUNKED = range(3)
 COMING, WAITING, PREFILLING, DECODING, GONE = range(5)

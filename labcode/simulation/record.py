@@ -14,8 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-OUTCOMES = ("unfinished", "finished", "refused", "cancelled", "timed_out", "failed", "unknown")
-UNFINISHED, FINISHED, REFUSED, CANCELLED, TIMED_OUT, FAILED, UNKNOWN = range(7)
+from labcode.results.outcomes import FINISHED, REFUSED, UNFINISHED
 
 SEGMENT_COLUMNS = (
     ("start", np.float64),  # s

@@ -98,7 +98,7 @@ def test_what_can_never_run_is_refused_before_any_work():
     with pytest.raises(ValueError, match="request 1: needs 29 tokens"):
         run_without_preemption(workload.from_arrays([0, 0], [4, 20], [4, 10]), Paged(24, 1), 2)
     with pytest.raises(ValueError, match="one by one"):
-        run_without_preemption(workload.from_arrays([1e12], 4, 4), Paged(24, 1), 2)
+        run_without_preemption(workload.from_arrays([200_000.0], 4, 4), Paged(24, 1), 2)
     with pytest.raises(ValueError, match="max_bs"):
         run_without_preemption(THREE, Paged(24, 1), 0)
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from labcode import SLO, simulate
 from labcode.cost.leap import run_length, steps_until
+from labcode.results.outcomes import UNFINISHED
 from labcode.simulation.batches import BatchRules
 from tests.simulation.random_cases import (
     ALL_MEMORIES,
@@ -134,7 +135,7 @@ def test_request_level_engines_are_one(load, cost, memory, padded):
 def test_cut_off_runs(load, chosen, stop_at):
     fast = simulate(load, stop_at=stop_at, **chosen)
     assert_same(fast, simulate(load, stop_at=stop_at, step_by_step=True, **chosen))
-    assert fast.summary(SLO())["unfinished"] == (fast.record.outcome == 0).sum()
+    assert fast.summary(SLO())["unfinished"] == (fast.record.outcome == UNFINISHED).sum()
 
 
 @settings(max_examples=300, deadline=None)
