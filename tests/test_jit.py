@@ -1,33 +1,46 @@
-"""Compiled functions: machine code on disk never outlives the source that it was made of."""
+"""Compiled functions: kept by the state of all compiled sources, and at work where nothing can be kept."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
+import shutil
+from pathlib import Path
 
 import pytest
 
 from labcode import jit
 
-CALLEE = "from labcode.jit import compiled\nSTEP = {step}\n@compiled\ndef one(): return {one}\n"
-CALLER = "from labcode.jit import compiled\nfrom callee import STEP, one\n@compiled\ndef two(): return one() + STEP\n"
-SHOW = "from caller import two\nprint(two(), sum(two.stats.cache_hits.values()))"
+pytestmark = pytest.mark.skipif(not jit.AVAILABLE, reason="nothing is compiled here")
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(not jit.AVAILABLE, reason="nothing is compiled here")
-def test_kept_machine_code_follows_its_callees_and_constants(tmp_path):
-    (tmp_path / "caller.py").write_text(CALLER)
+def double(x):
+    return 2 * x
 
-    def result(one: int, step: int) -> list[int]:
-        source, file = CALLEE.format(one=one, step=step), tmp_path / "callee.py"
-        if not file.exists() or file.read_text() != source:
-            file.write_text(source)
-        path = f"import sys; sys.path[:0] = [{str(tmp_path)!r}]\n"
-        done = subprocess.run([sys.executable, "-c", path + SHOW], capture_output=True, text=True, check=True)
-        return [int(word) for word in done.stdout.split()]
 
-    assert result(1, 10) == [11, 0]
-    assert result(1, 10) == [11, 1], "unchanged, so it comes from the disk"
-    assert result(5, 10) == [15, 0]
-    assert result(5, 20) == [25, 0]
+def test_a_change_in_any_compiled_source_gives_another_folder(tmp_path: Path, monkeypatch):
+    """Numba looks at a function's own file only; the functions that it calls may stand elsewhere."""
+    for part in ("cost", "simulation"):
+        shutil.copytree(jit._HERE / part, tmp_path / part, ignore=shutil.ignore_patterns("__pycache__", "data"))
+    monkeypatch.setattr(jit, "_HERE", tmp_path)
+    folders = []
+    for change in ("", "# a remark\n", "x = 1\n"):
+        with (tmp_path / "simulation" / "compiled_state.py").open("a") as file:
+            file.write(change)
+        folders.append(jit._cache_folder.__wrapped__())
+    assert len(set(folders)) == 3
+
+
+def test_where_nothing_can_be_kept_it_compiles_all_the_same(monkeypatch):
+    """A read-only package and a user without a home: numba finds no place for its files."""
+    import numba
+
+    real, asked = numba.njit, []
+
+    def njit(*args, **options):
+        asked.append(options)
+        if options.get("cache"):
+            raise RuntimeError("cannot cache function 'double': no locator available")
+        return real(*args, **options)
+
+    monkeypatch.setattr(numba, "njit", njit)
+    assert jit.compiled(double)(21) == 42
+    assert asked == [{"cache": True}, {}]
