@@ -144,7 +144,7 @@ def simulate(
         round_ = Budgets(1 if engine == "sequential" else integer("max_bs", max_bs))
         scheduler = _scheduler(load, model, memory, pool, 0.0, seen, round_)
         record = _in_batches(load, engine, scheduler, memory, seen, pricing, batch, model, pool, step_by_step, end)
-        return Run(load, record, pricing)
+        return Run(load, record, pricing, stop_at=end)
     if batch is not None:
         raise ValueError(f"batch: these rules belong to the request-level engines, engine is {engine!r}")
     round_ = budgets or _budgets(max_bs, prefill, token_budget)
@@ -156,11 +156,11 @@ def simulate(
         assert isinstance(memory, str) and form is not None
         found = compiled_run(load, scheduler, memory, seen.columns, form, pool, model.max_context, end)
         if found is not None:
-            return Run(load, found, pricing)
+            return Run(load, found, pricing, stop_at=end)
     requests = requests_of(load, seen.columns.predicted, seen.columns.declared)
     clock = executor or PaperClock(load.output.tolist(), pricing, link)
     loop = Loop(scheduler, requests, clock, pool, _cancellations(load), step_by_step or executor is not None, end)
-    return Run(load, loop.run(), pricing)
+    return Run(load, loop.run(), pricing, stop_at=end)
 
 
 @dataclass(frozen=True)

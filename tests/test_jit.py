@@ -43,4 +43,4 @@ def test_where_nothing_can_be_kept_it_compiles_all_the_same(monkeypatch):
 
     monkeypatch.setattr(numba, "njit", njit)
     assert jit.compiled(double)(21) == 42
-    assert asked == [{"cache": True}, {}]
+    assert asked[:2] == [{"cache": True}, {}]  # numba then asks itself for more

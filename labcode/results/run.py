@@ -143,7 +143,7 @@ class Run:
         rec = self.record
         longer = rec.span_count > 0
         requests, gaps = [rec.span_request[longer]], [self.decode_ends[rec.span_first[longer]] - rec.span_time[longer]]
-        if rec.preemptions.any():
+        if len(rec.span_request) > np.count_nonzero(~np.isnan(rec.first_token)):  # somebody has several spans
             order = np.lexsort((rec.span_time, rec.span_request))
             request, time = rec.span_request[order], rec.span_time[order]
             first, count = rec.span_first[order], rec.span_count[order]
