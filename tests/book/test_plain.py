@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
+from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import pytest
 from jupyter_cache import get_cache
+from nbconvert import HTMLExporter
 
 from tools.bibliography import main as bibliography
 from tools.execute import run_all
@@ -117,3 +120,43 @@ def executed() -> Any:
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
 def test_numbers_in_the_text_are_those_of_the_code(path: Path, executed: Any) -> None:
     assert stale(path, executed) == [], f"run `python -m tools.numbers {path.stem}` and read the sentences again"
+
+
+class Text(HTMLParser):
+    """The text of Markdown cells in what nbconvert makes of a notebook, without code and formulas."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.open: list[str] = []
+        self.tags: list[str] = []
+        self.text = ""
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag == "div" and "jp-MarkdownOutput" in str(dict(attrs).get("class", "")):
+            self.open = ["markdown"]
+        if self.open:
+            self.tags.append(tag)
+            self.open += [tag] if tag not in {"br", "img", "hr"} else []
+
+    def handle_endtag(self, tag: str) -> None:
+        if self.open:
+            self.open.pop()
+            self.open = self.open if self.open != ["markdown"] else []
+
+    def handle_data(self, data: str) -> None:
+        if self.open and not {"code", "pre", "style"} & set(self.open):
+            self.text += data
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["02-measuring", "04-clipper", "09-knobs"])
+def test_nbconvert_shows_no_raw_syntax(name: str) -> None:
+    path = ROOT / "book" / f"{name}.ipynb"
+    shown = Text(HTMLExporter(template_name="lab").from_filename(str(path))[0])
+    written = [text for _, text in texts(path)]
+    assert len(shown.text) > 10_000
+    words = re.sub(r"\$\$.*?\$\$|\$[^$]+\$", "", shown.text, flags=re.S)  # formulas are MathJax's, in a browser
+    assert re.findall(r"\{[\w:.-]+\}`|:::|\]\{|<!--|</?small|<details|\]\([\w./-]*#|\*\*|\|--", words) == []
+    assert shown.tags.count("details") == sum(text.count("<details>") for text in written) > 0
+    assert shown.tags.count("h3") >= sum(len(re.findall(r"^### ", text, re.M)) for text in written) > 0

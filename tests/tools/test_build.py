@@ -59,6 +59,27 @@ def test_what_is_wrong_with_a_page_is_said(small_book: Path, content: str | None
     assert said in sentence and "b.html" in sentence
 
 
+@pytest.mark.parametrize(
+    ("link", "broken"),
+    [
+        ("a.html", False),
+        ("a.html#place", False),
+        ("#here", False),
+        ("https://example.org/none", False),
+        ("#", False),
+        ("none.html", True),
+        ("a.html#none", True),
+        ("#none", True),
+    ],
+)
+def test_links_that_lead_nowhere_are_named(small_book: Path, link: str, broken: bool) -> None:
+    html = small_book / "html"
+    (html / "a.html").write_text(SHELL.format(TEXT + '<a id="place"></a>'))
+    (html / "b.html").write_text(SHELL.format(TEXT + f'<p id="here"><a href="{link}">x</a></p>'))
+    said = [f"{html / 'b.html'}: the link to {link} leads nowhere"] if broken else []
+    assert problems(small_book, html) == said
+
+
 def test_links_to_other_sites_are_not_loads(tmp_path: Path) -> None:
     path = tmp_path / "p.html"
     link, script = '<a href="https://example.org">x</a>', '<script>var u = "https://example.org"</script>'

@@ -121,6 +121,11 @@ def test_stale_number_is_named_then_written(book: Path, capsys: pytest.CaptureFi
     assert written[4] == "Here it is 4<!--step-->." and written[5] == "It took 3<!--measured step--> s."
     assert main(["--check"], book) == 0
     assert "1 notebooks, 0 to run" in capsys.readouterr().out, "nothing ran again"
+    more = nbformat.read(path, as_version=4)
+    more.cells[2].source = "Another number 0<!--step + 1:.2f-->."
+    nbformat.write(more, path)
+    assert main([], book) == 0
+    assert nbformat.read(path, as_version=4).cells[2].source == "Another number 1.01<!--step + 1:.2f-->."
 
 
 @pytest.mark.slow
