@@ -174,7 +174,8 @@ def estimate(cost: CostModel, samples: Sequence[Sample], coverage: float = 0.9) 
     The margin is the k-th smallest of measured / modelled over the samples, k = ceil((n + 1) coverage).  For a
     further step of the same kind all n + 1 ranks of its own ratio are equally likely, so that it stays within the
     margin with a probability of at least `coverage` (split conformal prediction: Papadopoulos et al. 2002, Lei et al.
-    2018).  That holds only if `cost` was not fitted to these very samples.
+    2018).  That holds only if `cost` was not fitted to these very samples, and if the machine is the same for all:
+    on one that others use too, take the steps for the fit and for the margin in turn, not one set after the other.
 
     Raises
     ------
