@@ -89,6 +89,9 @@ def run_notebook(path: Path, timeout: float) -> tuple[Any, dict[str, str], float
     """
     notebook = nbformat.read(path, as_version=4)
     os.environ.update(PAGE_VIEW)
+    own = str(path.resolve().parent.parent)  # the labcode beside the book, whichever is installed
+    others = [other for other in os.environ.get("PYTHONPATH", "").split(os.pathsep) if other not in {"", own}]
+    os.environ["PYTHONPATH"] = os.pathsep.join([own, *others])
     for threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
         os.environ.setdefault(threads, "1")  # notebooks run side by side; threads of theirs would fight over the cores
     # A kernel of our own need not warn of eavesdroppers, nor say that the end of the run interrupted it.

@@ -141,6 +141,15 @@ def test_a_number_that_cannot_be_computed_is_named(
     assert "one.ipynb" in error and "cell-1" in error and said in error
 
 
+@pytest.mark.slow
+def test_a_notebook_runs_with_the_labcode_beside_its_book(book: Path) -> None:
+    (book / "labcode" / "__init__.py").write_text("ours = 42\n")
+    path = book / "book" / "one.ipynb"
+    nbformat.write(notebook(("code", "import labcode"), ("markdown", "It is 0<!--labcode.ours-->.")), path)
+    assert main([], book) == 0
+    assert nbformat.read(path, as_version=4).cells[1].source == "It is 42<!--labcode.ours-->."
+
+
 def test_unknown_notebook_is_refused(book: Path) -> None:
     with pytest.raises(ValueError, match="no notebook of this name: none"):
         main(["none"], book)
