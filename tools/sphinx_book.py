@@ -15,7 +15,7 @@ from typing import Any
 from sphinx.application import Sphinx
 from sphinx.config import Config
 
-from tools import sphinx_plain
+from tools import launch, sphinx_plain
 from tools.execute import PAGE_VIEW
 from tools.fingerprint import cache_path, discard_if_changed
 from tools.vendor import gather
@@ -62,4 +62,5 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("config-inited", add_lab_assets, priority=901)
     app.connect("build-finished", forget_mixed_results)
     sphinx_plain.connect(app)
+    launch.connect(app)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

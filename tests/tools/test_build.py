@@ -141,6 +141,27 @@ sphinx:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("url", ["", "https://github.com/somebody/batching"])
+def test_one_setting_switches_the_launch_buttons_on(tmp_path: Path, url: str) -> None:
+    shutil.copytree(ROOT / "tools", tmp_path / "tools", ignore=shutil.ignore_patterns("__pycache__"))
+    (tmp_path / "labcode").mkdir()
+    (tmp_path / "_config.yml").write_text(CONFIG + f'repository: {{url: "{url}", branch: main, path_to_book: ""}}\n')
+    (tmp_path / "_toc.yml").write_text("format: jb-book\nroot: page\n")
+    notebook(tmp_path / "page.ipynb", "print(6 * 7)")
+    call = [sys.executable, "-c", "from jupyter_book.cli.main import main; main()", "build", ".", "-W", "--quiet"]
+    done = subprocess.run(call, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    html = tmp_path / "_build" / "html"
+    page = (html / "page.html").read_text()
+    cells = nbformat.read(html / "_sources" / "page.ipynb", as_version=4).cells
+    line = f'%pip install --quiet "labcode @ git+{url}@main"'
+    assert ("colab.research.google.com/github/somebody/batching/blob/main/page.ipynb" in page) is bool(url)
+    assert ("mybinder.org" in page) is bool(url) and ("On Colab, run this first" in page) is bool(url)
+    assert (cells[0].source == line) is bool(url)
+    assert len(nbformat.read(tmp_path / "page.ipynb", as_version=4).cells) == 2, "the file itself stays as it is"
+
+
+@pytest.mark.slow
 def test_change_in_labcode_is_shown_although_the_notebook_is_the_same(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "tools", tmp_path / "tools", ignore=shutil.ignore_patterns("__pycache__"))
     (tmp_path / "labcode").mkdir()
