@@ -52,7 +52,8 @@ def page(root: Path = ROOT) -> str:
         who, year = label(found.entries[item.key])
         text = re.sub(r"\\([.()\-!])", r"\1", item.text.render(backend))  # none of these means anything inside a line
         text = " ".join(text.replace("&nbsp;", " ").split())
-        text = re.sub(r"arXiv:(\d{4}\.\d{4,5})", r"[arXiv:\1](https://arxiv.org/abs/\1)", text)
+        text = re.sub(r"URL: \[https://arxiv\.org/abs/([\d.]+)\]", r"[arXiv:\1]", text)
+        text = re.sub(r"(?<!\[)arXiv:(\d{4}\.\d{4,5})", r"[arXiv:\1](https://arxiv.org/abs/\1)", text)
         text = re.sub(r"RFC (\d+)", r"[RFC \1](https://www.rfc-editor.org/rfc/rfc\1)", text)
         lines.append(f'<a id="{item.key}"></a>**{who}, {year}.** {text}')
     return HEAD + "\n" + "\n\n".join(lines) + "\n"
