@@ -1,7 +1,7 @@
 """Checks of exercise answers: right, or what is off.
 
 The answers are computed, never typed: each is a function in `labcode.course.answers`, registered under the exercise's
-number, and runs the first time somebody asks.
+number, and runs the first time somebody asks.  Functions that readers build are judged by `labcode.course.code_tasks`.
 """
 
 from __future__ import annotations
@@ -12,19 +12,22 @@ import pkgutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 from labcode.checks import non_negative, number
+from labcode.course.code_tasks import Task, judge, tasks
 
 Answer = Callable[[], float]
 
 
 @dataclass(frozen=True)
 class Exercise:
-    """A question with a computed answer, right within a relative tolerance."""
+    """A question with a computed answer, right within a relative tolerance; a share may be given in per cent, too."""
 
     id: str
     answer: Answer
     tolerance: float
+    share: bool = False
 
     @property
     def question(self) -> str:
@@ -46,8 +49,13 @@ SLIPS = {
 }
 
 
-def exercise(id: str, tolerance: float) -> Callable[[Answer], Answer]:
+def exercise(id: str, tolerance: float, share: bool = False) -> Callable[[Answer], Answer]:
     """Register a function as the answer to exercise `id`, right within the relative `tolerance` (0: exactly).
+
+    Parameters
+    ----------
+    share : bool
+        The answer is a share: 0.15 and 15 (per cent) are both right.
 
     Raises
     ------
@@ -59,7 +67,7 @@ def exercise(id: str, tolerance: float) -> Callable[[Answer], Answer]:
     def register(answer: Answer) -> Answer:
         if id in _REGISTER and _REGISTER[id].answer.__module__ != answer.__module__:
             raise ValueError(f"exercise {id!r} has an answer already, in {_REGISTER[id].answer.__module__}")
-        _REGISTER[id] = Exercise(id, cache(answer), tolerance)
+        _REGISTER[id] = Exercise(id, cache(answer), tolerance, share)
         return answer
 
     return register
@@ -80,24 +88,50 @@ def exercises() -> dict[str, Exercise]:
     return dict(sorted(_REGISTER.items()))
 
 
-def check(id: str, value: float) -> str:
-    """Compare an answer with the computed one and say "right", or what is off.
+def building_tasks() -> dict[str, Task]:
+    """Return all building tasks by id."""
+    _load()
+    return tasks()
 
-    Raises
-    ------
-    ValueError
-        If there is no such exercise, or `value` is not a finite number.
-    """
-    known = exercises()
-    if id not in known:
-        raise ValueError(f"id = {id!r}: known are {', '.join(known)}")
-    given, right = number("value", value), float(known[id].answer())
-    # Whole numbers that went through floating-point sums still have to compare equal.
-    if math.isclose(given, right, rel_tol=max(known[id].tolerance, 1e-9), abs_tol=1e-12):
-        return "right"
-    if right and given:
-        for factor, meaning in SLIPS.items():
-            if math.isclose(given, factor * right, rel_tol=max(known[id].tolerance, 1e-6)):
-                return f"not yet: {meaning}"
-    direction = "too large" if given > right else "too small"
-    return f"not yet: {direction} ({known[id].question})"
+
+class Check:
+    """`check("8.3a", value)` for a number, `check.code("7.build", function)` for a function that a reader has built."""
+
+    def __call__(self, id: str, value: float) -> str:
+        """Compare an answer with the computed one and say "right", or what is off.
+
+        Raises
+        ------
+        ValueError
+            If there is no such exercise, or `value` is not a finite number.
+        """
+        known = exercises()
+        if id not in known:
+            raise ValueError(f"id = {id!r}: known are {', '.join(known)}")
+        asked, given, right = known[id], number("value", value), float(known[id].answer())
+        # Whole numbers that went through floating-point sums still have to compare equal.
+        accepted = (right, 100 * right) if asked.share else (right,)
+        if any(math.isclose(given, one, rel_tol=max(asked.tolerance, 1e-9), abs_tol=1e-12) for one in accepted):
+            return "right"
+        if right and given:
+            for factor, meaning in SLIPS.items():
+                if math.isclose(given, factor * right, rel_tol=max(asked.tolerance, 1e-6)):
+                    return f"not yet: {meaning}"
+        direction = "too large" if given > right else "too small"
+        return f"not yet: {direction} ({asked.question})"
+
+    def code(self, id: str, function: Callable[..., Any]) -> str:
+        """Run the hidden tests of a building task on `function`: "right", or the first case that fails and why.
+
+        Raises
+        ------
+        ValueError
+            If there is no such task, or `function` cannot be called.
+        """
+        known = building_tasks()
+        if id not in known:
+            raise ValueError(f"id = {id!r}: known are {', '.join(known)}")
+        return judge(known[id], function)
+
+
+check = Check()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from labcode.course.exercises import check, exercises
+from labcode.course.exercises import building_tasks, check, exercises
 
 BOOK = Path(__file__).resolve().parents[2] / "book"
 
@@ -20,6 +20,8 @@ def test_the_computed_answer_is_right_and_others_are_not(id):
     assert exercises()[id].question
     assert check(id, answer) == "right"
     assert check(id, answer * 1.37 + 0.77).startswith("not yet")
+    if exercises()[id].share:
+        assert check(id, 100 * answer) == "right"
     if answer:
         assert "thousand times too large" in check(id, answer * 1000)
 
@@ -44,3 +46,7 @@ def test_an_unknown_exercise_lists_the_known():
 def test_every_check_in_the_book_names_an_exercise():
     asked = {id for page in BOOK.glob("*.ipynb") for id in re.findall(r'check\(\\"([^"\\]+)\\"', page.read_text())}
     assert asked and asked <= set(exercises())
+    built = {
+        id for page in BOOK.glob("*.ipynb") for id in re.findall(r'check\.code\(\\"([^"\\]+)\\"', page.read_text())
+    }
+    assert built <= set(building_tasks())

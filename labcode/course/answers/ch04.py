@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from labcode.clipper import AIMD, LatencyProfile, decode_limit, simulate_controller
+from labcode.course.code_tasks import Attempt, task
 from labcode.course.evidence.clipper import exercise_2
 from labcode.course.exercises import exercise
 
@@ -96,3 +97,30 @@ def two_crowds() -> float:
     """Largest even batch within 20 ms, half at context 512, half at 8,192."""
     largest = decode_limit("llama3-8b", "h100", (512 + 8192) // 2, 0.020)
     return largest - largest % 2
+
+
+@task("4.build", limit=5.0)
+def build_aimd(attempt: Attempt) -> None:
+    """aimd(limit, batch, took, target): the next limit, after a batch of `batch` inputs took `took` seconds."""
+    for limit, batch, took, wanted in (
+        (8, 8, 0.015, 9),  # full and in time: one more
+        (8, 8, 0.020, 9),  # exactly the target is in time
+        (8, 8, 0.021, 7),  # late: nine tenths, rounded down
+        (100, 100, 0.5, 90),
+        (9, 4, 0.030, 8),  # late although it was not full: still late
+        (9, 4, 0.010, 9),  # in time, but not full: it says nothing about nine
+        (1, 1, 0.5, 1),  # never below one
+        (2, 2, 0.5, 1),
+    ):
+        attempt.returns(wanted, limit, batch, took, 0.020)
+    attempt.returns(6, 5, 5, 1.0, 1.0)
+    limit, sizes = 1, []
+    for _ in range(200):
+        took = 0.003 + 0.0005 * limit
+        limit = attempt(limit, limit, took, 0.020)
+        attempt.require(isinstance(limit, int), f"returned {limit!r}: a whole number is needed")
+        sizes.append(limit)
+    attempt.require(
+        set(sizes[-100:]) == {31, 32, 33, 34, 35},
+        f"on a model of 3 + 0.5 B ms the limits are {sorted(set(sizes[-100:]))}, not 31 to 35",
+    )
