@@ -18,8 +18,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from jupyter_cache import get_cache
+
 from tools.execute import run_all
 from tools.fingerprint import cache_path, discard_if_changed
+from tools.numbers import stale
 from tools.pages import problems, toc_files
 from tools.serve import serve
 from tools.vendor import gather
@@ -93,6 +96,9 @@ def build(workers: int, everything: bool = False) -> list[str]:
     failures = run_all(notebooks(), cache, workers)
     if failures:
         return failures
+    old = [line for path in notebooks() for line in stale(path, get_cache(str(cache)))]
+    if old:
+        step(f"{len(old)} numbers in the text are stale; `python -m tools.numbers` renews them")
     if discard_if_changed(cache, ROOT):
         step("labcode changed meanwhile; the next step runs the notebooks again")
     step("pages; warnings are errors")
