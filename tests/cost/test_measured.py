@@ -153,39 +153,6 @@ def test_bad_tables_are_named(tmp_path):
         MeasuredCost.from_csv(compute, decode, prefill, layers=2)
 
 
-PEER_RUNS = {
-    # Vidur's scheduler -> ours.  Its Orca and vLLM differ from ours in what they let into a batch at once.
-    "orca_qps8": {"memory": "oracle", "prefill": "mixed"},
-    "vllm_qps8": {"memory": "paged:16", "prefill": "prefill_first"},
-    "sarathi_qps2": {"memory": "paged:16", "prefill": "chunked", "token_budget": 512},
-    "sarathi_qps8": {"memory": "paged:16", "prefill": "chunked", "token_budget": 512},
-}
-
-
-@pytest.mark.peers
-@pytest.mark.parametrize("name", PEER_RUNS)
-def test_whole_runs_agree_with_vidur(shared_data, name):
-    """The same requests, the same step times, two independent schedulers: latencies agree within half a per cent."""
-    cost = MeasuredCost.from_csv(
-        *(
-            shared_data / f"vidur_predicted_{part}_ms_per_layer.csv"
-            for part in ("compute", "attn_decode", "attn_prefill")
-        ),
-        32,
-    )
-    trace = pd.read_csv(shared_data / f"vidur_trace_uniform_{name[-4:]}.csv")
-    theirs = pd.read_csv(shared_data / f"vidur_results_{name}.csv")
-    load = workload.from_arrays(trace["arrival_s"], trace["prompt_tokens"], trace["output_tokens"])
-    run = simulate(load, gpu="a100-80", max_bs=128, capacity=30_208 * 16, cost=cost, **PEER_RUNS[name])
-    ours = run.requests.iloc[np.searchsorted(trace["arrival_s"], theirs["arrival_s"])].reset_index(drop=True)
-    assert (ours["prompt_tokens"] == theirs["prompt_tokens"]).all() and len(ours) > 450
-    latency, their_latency = ours["finished"] - ours["arrival"], theirs["completed_s"] - theirs["arrival_s"]
-    assert latency.mean() == pytest.approx(their_latency.mean(), rel=0.005)
-    assert (abs(latency / their_latency - 1)).median() < 0.005
-    ttft, their_ttft = ours["ttft"], theirs["first_token_s"] - theirs["arrival_s"]
-    assert ttft.mean() == pytest.approx(their_ttft.mean(), rel=0.02)
-
-
 @pytest.mark.parametrize(("row", "column"), [(1, 0), (2, 10), (3, 5), (4, 10), (6, 20), (0.5, -3), (2.5, 30)])
 def test_one_place_is_looked_up_as_many_are(row, column):
     assert PLANE.at(row, column) == PLANE(row, column)
