@@ -93,10 +93,10 @@ def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
     failures = run_all(paths, folder, max(1, options.workers))
     for line in failures:
         print(line, file=sys.stderr)
-    if failures:
-        return 1
     cache, wrong = get_cache(str(folder)), []
     for path in paths:
+        if cached_values(nbformat.read(path, as_version=4), cache) is None:
+            continue  # it failed, as said above
         if options.check:
             wrong += stale(path, cache)
         else:
@@ -111,7 +111,7 @@ def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
         wrong += typed(path)
     for line in wrong:
         print(line, file=sys.stderr)
-    return 1 if wrong else 0
+    return 1 if wrong or failures else 0
 
 
 if __name__ == "__main__":
