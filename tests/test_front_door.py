@@ -51,7 +51,6 @@ BAD = [
     (dict(engine="static", batch=BatchRules(edges=(5,))), "belong to engine='bucketed'"),
     (dict(engine="static", token_budget=512), "token_budget and executor None"),
     (dict(expire="soon"), "expire = 'soon': known are"),
-    (dict(memory="declared"), "senders declare nothing"),
     (dict(predictor="magic"), "predictor = 'magic': known are"),
     (dict(watermark=0.1), "only memory='paged' has one"),
     (dict(memory="paged", watermark=1.5), r"watermark = 1.5: must lie in \(0, 1\]"),
@@ -64,6 +63,12 @@ BAD = [
 def test_bad_options_name_the_argument(options, message):
     with pytest.raises(ValueError, match=message):
         simulate(LOAD, **options)
+
+
+def test_declared_limits_need_senders_who_declare():
+    silent = workload.from_arrays(LOAD.arrival, LOAD.prompt, LOAD.output)
+    with pytest.raises(ValueError, match="senders declare nothing"):
+        simulate(silent, memory="declared")
 
 
 def test_a_workload_is_needed():

@@ -24,6 +24,9 @@ OUTPUT_MEAN = 285.0
 OUTPUT_SIGMA = 0.75
 LONGEST = 4096  # both lengths are clipped to [1, LONGEST]
 
+# What senders of chat and long_context ask for at most: a round number, since nobody knows how long an answer will be.
+ROUND_LIMITS = (1024, LONGEST)
+
 LONG_PROMPT_MEAN = 2048.0
 LONG_OUTPUT_MEAN = 512.0
 
@@ -69,14 +72,31 @@ def quantile_tokens(n: int, probabilities: ArrayLike, tokens: ArrayLike, rng: np
     return np.maximum(1, np.rint(np.exp(logarithm))).astype(np.int64)
 
 
-def assemble(name: str, rate: float, unit: FloatArray, prompt: ArrayLike, output: ArrayLike) -> Workload:
+def round_limits(output: ArrayLike) -> IntArray:
+    """Return the limit on its output that each sender states: the smallest of `ROUND_LIMITS` that holds it, tokens."""
+    output = np.asarray(output, dtype=np.int64)
+    return np.where(output <= ROUND_LIMITS[0], *ROUND_LIMITS).astype(np.int64)
+
+
+def assemble(
+    name: str,
+    rate: float,
+    unit: FloatArray,
+    prompt: ArrayLike,
+    output: ArrayLike,
+    max_tokens: ArrayLike | None = None,
+) -> Workload:
     """Return the workload of unit-rate arrivals at `rate` requests/s."""
-    arrival = stretched(unit, rate)
-    return Workload(arrival, np.asarray(prompt), np.asarray(output), name=name, nominal_rate=rate, unit_arrival=unit)
+    limits = None if max_tokens is None else np.asarray(max_tokens)
+    columns = (stretched(unit, rate), np.asarray(prompt), np.asarray(output), limits)
+    return Workload(*columns, name=name, nominal_rate=rate, unit_arrival=unit)
 
 
 def chat(n: int = 600, rate: float = 1.0, seed: int = 0, *, arrivals: str = "poisson") -> Workload:
     """Return a chat workload: log-normal lengths, fitted to the lecture's figures.
+
+    Senders state a round limit on the output, 1024 or 4096 tokens, whichever holds it; only ``memory="declared"``
+    goes by that.
 
     Parameters
     ----------
@@ -99,34 +119,34 @@ def chat(n: int = 600, rate: float = 1.0, seed: int = 0, *, arrivals: str = "poi
     unit = unit_arrivals(arrivals, n, gaps)
     prompt = lognormal_tokens(n, PROMPT_MEAN, PROMPT_SIGMA, lengths)
     output = lognormal_tokens(n, OUTPUT_MEAN, OUTPUT_SIGMA, lengths)
-    return assemble("chat", rate, unit, prompt, output)
+    return assemble("chat", rate, unit, prompt, output, round_limits(output))
 
 
 def long_context(n: int = 600, rate: float = 1.0, seed: int = 0, *, arrivals: str = "poisson") -> Workload:
     """Return a workload of long prompts: the shape of `chat`, prompt mean 2048 and output mean 512 tokens.
 
-    Clipping at 4096 takes something off the mean of the prompts. Arguments as for `chat`.
+    Clipping at 4096 takes something off the mean of the prompts. Arguments and limits as for `chat`.
     """
     n, rate = integer("n", n), positive("rate", rate)
     lengths, gaps = streams(seed)
     unit = unit_arrivals(arrivals, n, gaps)
     prompt = lognormal_tokens(n, LONG_PROMPT_MEAN, PROMPT_SIGMA, lengths)
     output = lognormal_tokens(n, LONG_OUTPUT_MEAN, OUTPUT_SIGMA, lengths)
-    return assemble("long_context", rate, unit, prompt, output)
+    return assemble("long_context", rate, unit, prompt, output, round_limits(output))
 
 
 def orca_paper(n: int = 600, rate: float = 1.0, seed: int = 0, *, arrivals: str = "poisson") -> Workload:
     """Return the workload of Orca's evaluation: prompt U(32, 512), output U(1, 128), ends included, Poisson.
 
-    Yu et al., OSDI 2022, section 6.2: lengths are uniform, and no request ends before its length. Arguments
-    as for `chat`.
+    Yu et al., OSDI 2022, section 6.2: lengths are uniform, and no request ends before its length, which is the
+    limit that its sender states. Arguments as for `chat`.
     """
     n, rate = integer("n", n), positive("rate", rate)
     lengths, gaps = streams(seed)
     unit = unit_arrivals(arrivals, n, gaps)
     prompt = lengths.integers(32, 512, n, endpoint=True)
     output = lengths.integers(1, 128, n, endpoint=True)
-    return assemble("orca_paper", rate, unit, prompt, output)
+    return assemble("orca_paper", rate, unit, prompt, output, output)
 
 
 def fixed(

@@ -37,7 +37,7 @@ def test_orca_differs_by_its_step_times_and_not_by_a_rule(found, shared_data):
 
 
 @pytest.mark.peers
-@pytest.mark.parametrize(("name", "other"), [s[:2] for s in SWITCHES if s[1] != "no watermark" and "longer" not in s[2]])
+@pytest.mark.parametrize(("name", "other"), [(s[0], s[1]) for s in SWITCHES if {"token_budget", "kv"} & set(s[2])])
 def test_a_rule_switched_is_seen(found, name, other):
     same, switched = found.loc[(name, "the same rules")], found.loc[(name, other)]
     assert switched["p95"] > 1.2 * same["p95"] and switched["median"] > 1.5 * same["median"]

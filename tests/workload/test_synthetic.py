@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labcode import workload
+from labcode import simulate, workload
 from labcode.workload import synthetic
 
 MODELS = {
@@ -71,6 +71,33 @@ def test_chat_has_the_mean_and_spread_of_its_constants():
     assert load.output.mean() == pytest.approx(synthetic.OUTPUT_MEAN, rel=0.02)
     assert np.log(load.prompt).std() == pytest.approx(synthetic.PROMPT_SIGMA, rel=0.02)
     assert np.log(load.output).std() == pytest.approx(synthetic.OUTPUT_SIGMA, rel=0.02)
+
+
+@pytest.mark.parametrize("make", [workload.chat, workload.long_context])
+def test_senders_state_the_smallest_round_limit_that_holds_their_output(make):
+    load = make(20_000, 1.0, 3)
+    assert load.max_tokens is not None and set(load.max_tokens.tolist()) == {1024, 4096}
+    assert (load.output <= load.max_tokens).all()
+    assert (load.output[load.max_tokens == 4096] > 1024).all()
+
+
+def test_orcas_senders_state_exactly_their_output():
+    load = workload.orca_paper(500, 1.0, 3)
+    np.testing.assert_array_equal(load.max_tokens, load.output)
+
+
+@pytest.mark.parametrize("memory", ["max:8192", "oracle", "pow2", "paged:16"])
+def test_a_stated_limit_matters_only_where_the_policy_goes_by_it(memory):
+    stated = workload.chat(120, 40.0, 2)
+    silent = workload.from_arrays(stated.arrival, stated.prompt, stated.output)
+    ends = [simulate(load, memory=memory, capacity=60_000).record.finished for load in (stated, silent)]
+    np.testing.assert_array_equal(*ends)
+
+
+def test_declared_limits_admit_fewer_than_true_lengths_do():
+    load = workload.chat(120, 40.0, 2)
+    declared, oracle = (simulate(load, memory=memory, capacity=60_000) for memory in ("declared", "oracle"))
+    assert declared.summary()["mean_batch"] < 0.7 * oracle.summary()["mean_batch"]
 
 
 def test_chat_constants_lie_in_the_range_that_was_fitted():
