@@ -13,50 +13,57 @@ from labcode.course.evidence.serving import abc_completions, utilisation
 from labcode.course.exercises import exercise
 from labcode.model.padding import Rectangle
 
-ROUNDS = (0.006, 0.010)
-MIXED_STEP = (SeqWork(37), SeqWork(9), SeqWork(1, 120), SeqWork(1, 15), SeqWork(1, 64))
+ROUNDS, OUTPUTS = (0.007, 0.010), (3, 1, 2)  # exercise 5.1
+PROMPTS = (32, 96, 128, 256)  # exercise 5.2
+MIXED_STEP = (SeqWork(20), SeqWork(6), SeqWork(1, 50), SeqWork(1, 11))  # exercise 5.3
 
 
-@exercise("31.2a", 1e-3)
+@exercise("5.1a", 1e-3)
 def static_mean() -> float:
     """Mean completion of A, B, C under static batching with early return, ms."""
-    return 1000 * sum(abc_completions("early return", ROUNDS)) / 3
+    return 1000 * sum(abc_completions("early return", ROUNDS, OUTPUTS)) / 3
 
 
-@exercise("31.2b", 1e-3)
+@exercise("5.1b", 1e-3)
 def continuous_mean() -> float:
     """Mean completion of A, B, C under continuous batching, ms."""
-    return 1000 * sum(abc_completions("continuous", ROUNDS)) / 3
+    return 1000 * sum(abc_completions("continuous", ROUNDS, OUTPUTS)) / 3
 
 
-@exercise("31.3a", 1e-3)
+@exercise("5.2a", 1e-3, share=True)
 def linear_share() -> float:
-    """Useful share of the linear layers, prompts 64, 64, 256."""
-    return utilisation((64, 64, 256))["linear"]
+    """Useful share of the linear layers, prompts 32, 96, 128, 256."""
+    return utilisation(PROMPTS)["linear"]
 
 
-@exercise("31.3b", 1e-3)
+@exercise("5.2b", 2e-3, share=True)
 def attention_share() -> float:
     """Useful share of square attention, the same prompts."""
-    return utilisation((64, 64, 256))["attention"]
+    return utilisation(PROMPTS)["attention"]
 
 
-@exercise("L4a", 0)
+@exercise("5.3a", 0)
 def useful_pairs() -> float:
     """Useful query-key pairs of the mixed step."""
     return Rectangle.of(MIXED_STEP).useful_pairs
 
 
-@exercise("L4b", 0)
+@exercise("5.3b", 0)
 def padded_pairs() -> float:
     """Pairs of the padded mixed step."""
     return Rectangle.of(MIXED_STEP).pairs
 
 
-@exercise("5.1", 1e-3)
-def empty_seats() -> float:
-    """Empty share of the seat-rounds of a static batch with outputs 10, 20, 30, 100."""
+@exercise("5.4a", 1e-3, share=True)
+def empty_places() -> float:
+    """Empty share of the place-rounds of a static batch with outputs 10, 20, 30, 100."""
     return 1 - utilisation((10, 20, 30, 100))["linear"]
+
+
+@exercise("5.4b", 5e-3, share=True)
+def empty_places_of_three() -> float:
+    """Empty share without the longest."""
+    return 1 - utilisation((10, 20, 30))["linear"]
 
 
 def next_batch(

@@ -34,7 +34,7 @@ def six_requests() -> Workload:
 
 
 def six_request_run(engine: str, **options: object) -> Run:
-    """Run them with three seats, every iteration one second, on the ``"continuous"`` or ``"static"``
+    """Run them with three places, every iteration one second, on the ``"continuous"`` or ``"static"``
     engine."""
     settings: dict = {"max_bs": 3, "memory": "oracle", "capacity": 1000, "cost": OneStep()} | options
     return simulate(six_requests(), engine=engine, **settings)
@@ -82,12 +82,12 @@ def abc_completions(
 ) -> list[float]:
     """C02: completion times (s) of requests that need `outputs` more decode rounds, all there at time 0.
 
-    Two seats.  A request's output is its remaining tokens and the one that its prefill, which is free, gave.
+    Two places.  A request's output is its remaining tokens and the one that its prefill, which is free, gave.
 
     Parameters
     ----------
     policy : {"whole batch", "early return", "continuous"}
-        Answers wait for the batch; or go out at once while the seat stays empty; or the seat is filled again.
+        Answers wait for the batch; or go out at once while the place stays empty; or it is filled again.
     rounds : sequence of float
         Seconds of a round of one sequence, and of two.
     """
@@ -96,7 +96,7 @@ def abc_completions(
 
 
 def abc_run(load: Workload, policy: str, cost: RoundCost) -> Run:
-    """Run a small workload with two seats under one of the three policies of :func:`abc_completions`."""
+    """Run a small workload with two places under one of the three policies of :func:`abc_completions`."""
     if policy == "continuous":
         # Whoever comes in decodes in the very next round: its prefill took no time.
         return simulate(load, max_bs=2, memory="unlimited", cost=cost, prefill="prefill_first")

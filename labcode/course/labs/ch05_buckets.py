@@ -6,53 +6,31 @@ from functools import lru_cache
 
 import numpy as np
 
-from labcode import simulate, workload
+from labcode.course.evidence.buckets import MAX_BS, occupancy, options, prompts_only
+from labcode.course.evidence.buckets import ttft as waits_for
 from labcode.labkit.lab import Control, Lab, Result
 from labcode.labkit.panel import Axis, Mark, Panel, Series
 from labcode.labkit.prediction import Prediction, graded
 from labcode.labkit.words import counted, percent
 from labcode.results.metrics import percentile, weighted_percentiles
 from labcode.results.run import Run
-from labcode.simulation.batches import BatchRules
+from labcode.simulate import simulate
 
-COUNT, LONGEST, OUTPUT, MAX_BS = 240, 2048, 32, 16
+COUNT, SEED = 1000, 0
 WAITS = (0, 100, 400, 1000)  # ms
 # The curve's points, read by the nearest rank as every percentile is.
 SHARES = (0.02, *np.linspace(0.05, 0.95, 37).tolist(), 0.98, 0.99, 1.0)
 
 
-@lru_cache
-def edges(buckets: int) -> tuple[int, ...]:
-    """Return edges of `buckets` buckets with as many chat prompts in each, in tokens."""
-    prompts = workload.chat(n=5000, seed=99).prompt
-    cuts = np.quantile(prompts, np.arange(1, buckets) / buckets)
-    return tuple(int(c) for c in np.unique(np.round(cuts)))
-
-
 @lru_cache(maxsize=256)
 def serve(buckets: int, wait_ms: float, rate: float) -> Run:
-    """Serve chat prompts that all want an answer of `OUTPUT` tokens, so that only prompts differ in
-    length."""
-    chat = workload.chat(n=COUNT, rate=rate, seed=7)
-    load = workload.from_arrays(chat.arrival, np.minimum(chat.prompt, LONGEST), OUTPUT)
-    rules = BatchRules(padded=True, edges=edges(buckets), max_wait=wait_ms / 1000)
-    return simulate(load, engine="bucketed", max_bs=MAX_BS, memory="unlimited", batch=rules)
-
-
-def waits_for(run: Run) -> np.ndarray:
-    """Return the TTFT of every request in s; quicker than the whole table."""
-    return run.record.first_token - run.load.arrival
+    """Serve one draw of the chapter's requests."""
+    return simulate(prompts_only(COUNT, rate, SEED), **options(buckets, wait_ms / 1000))
 
 
 def curve_of(ttft: np.ndarray) -> tuple[float, ...]:
     """Return the TTFT (s) that each of `SHARES` of the requests keeps."""
     return tuple(weighted_percentiles(ttft, None, [100 * share for share in SHARES]))
-
-
-def occupancy(run: Run) -> tuple[float, float]:
-    """Return the mean batch size and the useful share of the computed prompt tokens."""
-    batch, tokens = run.record.segments["n_prefill"], run.record.segments["prefill_tokens"]
-    return float(batch[batch > 0].mean()), float(run.load.prompt.sum() / tokens.sum())
 
 
 def compute(buckets: int, wait_ms: float, rate: float) -> Result:
@@ -106,7 +84,7 @@ def compute(buckets: int, wait_ms: float, rate: float) -> Result:
     )
     return Result(
         (curve, fill, sweep),
-        f"{rate:g} requests/s, {counted(buckets, 'buckets')}, wait {wait_ms:g} ms: median "
+        f"One draw of {COUNT:,}: {rate:g} requests/s, {counted(buckets, 'buckets')}, wait {wait_ms:g} ms: median "
         f"TTFT {1000 * p50:.0f} ms, batches of {size:.1f}, {percent(share)} of the tokens useful.",
     )
 
@@ -118,7 +96,7 @@ LAB = Lab(
     "ch05-buckets",
     "Buckets: width, wait and load",
     (
-        Control("rate", "Arrival rate", (0.5, 2, 8, 16, 24, 32), 8, "requests/s"),
+        Control("rate", "Arrival rate", (0.5, 2, 8, 16, 24, 28), 8, "requests/s"),
         Control("buckets", "Buckets (equal shares of the prompts)", (1, 2, 4, 8, 16), 4),
         Control("wait_ms", "Longest wait for company", WAITS, 400, "ms"),
     ),

@@ -1,4 +1,4 @@
-"""Lab of chapter 05: three requests, two seats, and what an empty seat costs."""
+"""Lab of chapter 05: three requests, two places, and what an empty place costs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from labcode.results.timeline import DECODE, IDLE, PREFILL, WAITING, timeline
 
 ROUNDS = {"10 ms whatever is in it": (0.010, 0.010), "6 ms alone, 10 ms together": (0.006, 0.010)}
 POLICIES = ("whole batch", "early return", "continuous")
-CELLS = (("D decode", DECODE, "alt1"), ("- seat empty", IDLE, "baseline"), ("· waiting", WAITING, "muted"))
+CELLS = (("D decode", DECODE, "alt1"), ("- place empty", IDLE, "baseline"), ("· waiting", WAITING, "muted"))
 
 
 def letters(policy: str, outputs: tuple[int, ...], rounds: tuple[float, ...]) -> tuple[np.ndarray, np.ndarray]:
@@ -36,7 +36,7 @@ def letters(policy: str, outputs: tuple[int, ...], rounds: tuple[float, ...]) ->
 
 
 def compute(policy: str, a: int, c: int, rounds: str) -> Result:
-    """Run A (`a` rounds), B (1 round) and C (`c` rounds) on two seats."""
+    """Run A (`a` rounds), B (1 round) and C (`c` rounds) on two places."""
     outputs, names = (a, 1, c), ("A", "B", "C")
     cells, ends = letters(policy, outputs, ROUNDS[rounds])
     _, pinned = letters("early return", outputs, ROUNDS[rounds])
@@ -45,7 +45,7 @@ def compute(policy: str, a: int, c: int, rounds: str) -> Result:
         row, column = np.nonzero(cells == letter)
         series.append(Series(name, "cells", tuple((column + 1).tolist()), tuple(row.tolist()), role=role))
     idle = int((cells == IDLE).sum())
-    text = f"{cells.shape[1]} rounds; a seat stands empty for {idle} of them."
+    text = f"{cells.shape[1]} rounds; a place stands empty for {idle} of them."
     grid = Panel(
         "rounds",
         "Who decodes in which round",
@@ -83,16 +83,16 @@ def _mean_ratio(result: Result) -> float:
 
 LAB = Lab(
     "ch05-timeline",
-    "Three requests, two seats",
+    "Three requests, two places",
     (
-        Control("policy", "When may a seat be used again?", POLICIES, "early return"),
+        Control("policy", "When may a place be used again?", POLICIES, "early return"),
         Control("a", "Rounds that A needs", tuple(range(1, 9)), 4),
         Control("c", "Rounds that C needs", (1, 2, 4), 1),
         Control("rounds", "A round takes", tuple(ROUNDS), "10 ms whatever is in it"),
     ),
     compute,
     predict=Prediction(
-        "B is done after one round. If C may take B's seat at once, how much earlier are the three answers complete, "
+        "B is done after one round. If C may take B's place at once, how much earlier are the three answers complete, "
         "on average?",
         ("in half the time", "about a third earlier", "about a tenth earlier", "not at all"),
         right=lambda result: graded(
