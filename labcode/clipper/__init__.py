@@ -3,8 +3,8 @@ selection."""
 
 from labcode.clipper.cache import PredictionCache
 from labcode.clipper.controllers import AIMD, Controller, FixedBatch, QuantileRegression
-from labcode.clipper.delayed import DelayedRun, simulate_delayed, unbatched_rate
-from labcode.clipper.measured import kernel_machine, linear_model, measure_profile
+from labcode.clipper.delayed import DelayedRun, serve_queue, simulate_delayed, unbatched_rate
+from labcode.clipper.measured import behind_a_call, kernel_machine, linear_model, measure_profile
 from labcode.clipper.profiles import (
     KERNEL,
     LINEAR,
@@ -36,6 +36,7 @@ __all__ = [
     "PredictionCache",
     "QuantileRegression",
     "SlowPhase",
+    "behind_a_call",
     "decode_latency",
     "decode_limit",
     "decode_profile",
@@ -45,6 +46,7 @@ __all__ = [
     "linear_model",
     "measure_profile",
     "run_controller",
+    "serve_queue",
     "simulate_controller",
     "simulate_delayed",
     "timed",

@@ -65,10 +65,6 @@ class LatencyProfile:
         """Inputs per second of batches of this size back to back."""
         return batch / self.latency(batch)
 
-    def offered_throughput(self, slo: float) -> float:
-        """Inputs per second if every period of `slo` seconds holds one largest batch: max_batch / slo."""
-        return self.max_batch(slo) / slo
-
     def half_batch(self) -> float:
         """Batch at which throughput is half of its limit 1 / per_input: fixed / per_input."""
         return self.fixed / self.per_input

@@ -44,6 +44,14 @@ class ControllerRun:
         part = self.latency[start:end]
         return float(np.mean(part > slo)) if len(part) else float("nan")
 
+    def late_input_share(self, slo: float, start: int = 0, end: int | None = None) -> float:
+        """Share of the *inputs* of batches start ... end - 1 whose batch took longer than `slo` seconds (NaN for none).
+
+        Every input counts once, so that a large late batch weighs more than a small one in time.
+        """
+        sizes, part = self.batch[start:end], self.latency[start:end]
+        return float(sizes[part > slo].sum() / sizes.sum()) if len(part) else float("nan")
+
     def throughput(self, start: int = 0, end: int | None = None) -> float:
         """Inputs per second of busy time over batches start ... end - 1 (NaN for none)."""
         busy = self.latency[start:end].sum()

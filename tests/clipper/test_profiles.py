@@ -176,4 +176,3 @@ def test_refusals_name_argument_and_value(make, message):
 
 def test_an_slo_below_the_fixed_cost_allows_no_batch():
     assert MEDIUM.max_batch(0.002) == 0
-    assert MEDIUM.offered_throughput(0.002) == 0
