@@ -1,7 +1,7 @@
-"""What an engine can keep up for ever: drain rates, bounds from the roofline, and how a line grows above them.
+"""What an engine can keep up for ever: drain rates, bounds from the roofline, and how a queue grows above them.
 
-A finite run cannot tell an overloaded system from one that is merely busy: the line may not have had the time to
-grow.  The pace at which a never empty line is worked off can.
+A finite run cannot tell an overloaded system from one that is merely busy: the queue may not have had the time to
+grow.  The pace at which a never empty queue is worked off can.
 """
 
 from __future__ import annotations
@@ -23,32 +23,82 @@ from labcode.workload import Workload
 AT_ONCE = 1e6  # requests/s: all of a workload is there before the first step ends
 
 
-def drain_rate(load: Workload, skip: float = 0.25, **options: Any) -> float:
-    """Return the pace at which an engine works off a line that is never empty, in requests/s.
+@dataclass(frozen=True)
+class Saturated:
+    """What an engine does while its queue is never empty.
 
-    Everybody is there from the start.  Counted are admissions from the moment that a share `skip` of the requests
-    has been admitted (the first, synchronous batch has dissolved by then) until the last one (no seat stays free
-    before).  In a saturated engine admissions and completions come at the same pace.
-
-    Parameters
+    Attributes
     ----------
-    load : Workload
-        Several times as many requests as the engine has seats; its own arrival times do not matter.
-    skip : float
-        In [0, 1).
-    **options
-        As for :func:`labcode.simulate`.
+    rate : float
+        The drain rate, requests/s.
+    together : float
+        Requests in the running batch, mean over time.
+    reserved, written : float
+        Shares of the KV cache that are taken, and that hold a key and a value, means over time.
+    preemptions, recomputed : float
+        For each request: how often it was preempted, and how many tokens were computed again for it.
     """
+
+    rate: float
+    together: float
+    reserved: float
+    written: float
+    preemptions: float
+    recomputed: float
+
+
+def _drained(load: Workload, skip: float, options: dict[str, Any]) -> tuple[Run, float, float, int]:
+    """Return the run with everybody there from the start, the window that counts (s), and how many enter in it."""
     if not 0 <= skip < 1:
         raise ValueError(f"skip = {skip!r}: must be in [0, 1)")
     run = simulate(load.at_rate(AT_ONCE * len(load)), **options)
     admitted = np.sort(run.record.admitted[~np.isnan(run.record.admitted)])
     if len(admitted) < 8:
         raise ValueError(f"load: only {len(admitted)} requests were admitted; a rate needs more")
-    start, end = admitted[int(skip * len(admitted))], admitted[-1]
+    start, end = float(admitted[int(skip * len(admitted))]), float(admitted[-1])
     if not end > start:
-        raise ValueError("load: everybody is admitted at once; more requests than seats are needed")
-    return float(np.count_nonzero(admitted > start) / (end - start))
+        raise ValueError("load: everybody is admitted at once; more requests than places are needed")
+    return run, start, end, int(np.count_nonzero(admitted > start))
+
+
+def drain_rate(load: Workload, skip: float = 0.25, **options: Any) -> float:
+    """Return the pace at which an engine works off a queue that is never empty, in requests/s.
+
+    Everybody is there from the start.  Counted are admissions from the moment that a share `skip` of the requests
+    has been admitted (the first, synchronous batch has dissolved by then) until the last one (no place stays free
+    before).  In a saturated engine admissions and completions come at the same pace.
+
+    Parameters
+    ----------
+    load : Workload
+        Several times as many requests as the engine has places; its own arrival times do not matter.
+    skip : float
+        In [0, 1).
+    **options
+        As for :func:`labcode.simulate`.
+    """
+    _, start, end, entered = _drained(load, skip, options)
+    return entered / (end - start)
+
+
+def saturated(load: Workload, skip: float = 0.25, **options: Any) -> Saturated:
+    """Return the drain rate and what the engine looks like at it; arguments as for `drain_rate`."""
+    run, start, end, entered = _drained(load, skip, options)
+    segments = run.record.segments
+    inside = (segments["start"] >= start) & (segments["end"] <= end)
+    length = np.where(inside, segments["end"] - segments["start"], 0.0)
+
+    def mean(values: ArrayLike) -> float:
+        return float(np.average(np.asarray(values, dtype=float), weights=length))
+
+    return Saturated(
+        entered / (end - start),
+        mean(segments["n_prefill"] + segments["n_decode"]),
+        mean(segments["kv_reserved"]) / run.record.capacity,
+        mean(run.kv_used_mean()) / run.record.capacity,
+        float(run.record.preemptions.mean()),
+        float(run.record.recomputed.mean()),
+    )
 
 
 def mean_context(load: Workload) -> float:

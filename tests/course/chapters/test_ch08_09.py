@@ -87,7 +87,7 @@ def test_drain_rate_of_one_seat_is_one_over_the_service_time():
     load = workload.fixed(n=40, rate=1.0, prompt=64, output=32)
     alone = simulate(workload.from_arrays([0.0], 64, 32)).requests["finished"][0]
     assert drain_rate(load, max_bs=1, memory="unlimited") == pytest.approx(1 / alone, rel=1e-9)
-    with pytest.raises(ValueError, match="more requests than seats"):
+    with pytest.raises(ValueError, match="more requests than places"):
         drain_rate(workload.fixed(n=10), max_bs=64, memory="unlimited")
 
 
