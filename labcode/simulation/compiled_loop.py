@@ -28,14 +28,22 @@ from labcode.cost.leap import SAME_INSTANT
 from labcode.jit import compiled
 from labcode.results.outcomes import REFUSED
 from labcode.simulation.compiled_state import (
+    BEGUN,
+    COMPUTED,
     DECODE_KV,
+    DECODERS,
     DECODES,
     DECODING,
     FREE,
+    GENERATED,
     GONE,
+    LEAVES,
     PREFILL_FIRST,
     PREFILLS,
     QUEUED,
+    SHARE,
+    SPAN,
+    STATE,
     STEPS,
     VERSION,
     WAITING,
@@ -78,44 +86,49 @@ def serve(load, rules, form, work, out, times, narrow, wide, spans, span_times):
     waiting.pop()
     leaving = [(0, 0)]  # heap of (decode steps made at the last token, request)
     leaving.pop()
-    n, events, count = len(load.arrival), len(load.event_time), work.counts
+    # Out of the tuples once: inside a loop every access would count references.
+    arrival, barred, key, event_time = load.arrival, load.barred, load.key, load.event_time
+    of, batches, count, stop_at, max_bs = work.of, work.batch, work.counts, rules.stop_at, rules.max_bs
+    n, events, paged = len(arrival), len(event_time), rules.block > 0
     now, coming, event, m, k, last_members = 0.0, 0, 0, 0, 0, -1
     while True:
         # Arrive, leave.
-        while coming < n and load.arrival[coming] <= now + SAME_INSTANT:
-            if load.barred[coming]:
-                work.state[coming], out.outcome[coming] = GONE, REFUSED
+        while coming < n and arrival[coming] <= now + SAME_INSTANT:
+            if barred[coming]:
+                of[STATE, coming], out.outcome[coming] = GONE, REFUSED
             else:
-                heapq.heappush(waiting, (load.key[coming], coming))
-                work.state[coming] = WAITING
+                heapq.heappush(waiting, (key[coming], coming))
+                of[STATE, coming] = WAITING
                 count[QUEUED] += 1
             coming += 1
-        while event < events and load.event_time[event] <= now + SAME_INSTANT:
+        while event < events and event_time[event] <= now + SAME_INSTANT:
             leave_early(load, rules, work, out, spans, load.event_request[event], load.event_deadline[event])
             event += 1
-        if now >= rules.stop_at:
+        if now >= stop_at:
             break
 
         # Plan.
-        preempted, decode_first = False, rules.mode != PREFILL_FIRST
-        if decode_first:
+        # (A call with all these tuples costs as much as all else in a round: none where it would do nothing.)
+        preempted, decode_first, members = False, rules.mode != PREFILL_FIRST, 0
+        if decode_first and paged:
             preempted = take_blocks(load, rules, work, out, spans, waiting)
         left = rules.token_budget - (count[DECODES] if decode_first else 0)
-        members = hand_out_prefill(load, rules, work, out, waiting, now, left, preempted)
+        if count[PREFILLS] + count[QUEUED] > 0:
+            members = hand_out_prefill(load, rules, work, out, waiting, now, left, preempted)
         batch = count[DECODES]
         if not decode_first:
             if members > 0:
                 batch = 0
-            else:
+            elif paged:
                 preempted = take_blocks(load, rules, work, out, spans, waiting)
                 batch = count[DECODES]
         if members == 0 and batch == 0:  # Nobody can do anything: to the next event.
-            until = load.arrival[coming] if coming < n else np.inf
+            until = arrival[coming] if coming < n else np.inf
             if event < events:
-                until = min(until, load.event_time[event])
+                until = min(until, event_time[event])
             if np.isinf(until):
                 break
-            now = max(now, min(until, rules.stop_at))
+            now = max(now, min(until, stop_at))
             continue
 
         # Run.
@@ -124,7 +137,7 @@ def serve(load, rules, form, work, out, times, narrow, wide, spans, span_times):
         if members > 0:
             steps = 1
             for j in range(members):
-                new, before = work.share[j], work.computed[work.begun[j]]
+                new, before = batches[SHARE, j], of[COMPUTED, batches[BEGUN, j]]
                 tokens += new
                 pairs += new * before + new * (new + 1) // 2
                 squares += new * new
@@ -137,19 +150,19 @@ def serve(load, rules, form, work, out, times, narrow, wide, spans, span_times):
             steps = next_last_token(work, leaving) - count[STEPS]
             if preempted or count[PREFILLS] > 0:
                 steps = 1
-            elif rules.block > 0:
+            elif paged:
                 steps = 1 + further_steps(work, rules, steps - 1)[0]
             if count[PREFILLS] == 0:
                 same = count[VERSION]
             # An arrival changes the plan only if it can be taken in: not when all places are taken, nor when it
             # would stand behind somebody who does not fit.
-            until = rules.stop_at
-            if coming < n and batch < rules.max_bs and not (count[QUEUED] > 0 and rules.in_arrival_order):
-                until = min(until, load.arrival[coming])
+            until = stop_at
+            if coming < n and batch < max_bs and not (count[QUEUED] > 0 and rules.in_arrival_order):
+                until = min(until, arrival[coming])
             if event < events:
-                until = min(until, load.event_time[event])
+                until = min(until, event_time[event])
             steps, now = compiled_advance(form, batch, first_kv, start, steps, until)
-            if rules.block > 0 and steps > 1:
+            if paged and steps > 1:
                 count[FREE] -= further_steps(work, rules, steps - 1)[1]
 
         # Account.
@@ -159,8 +172,8 @@ def serve(load, rules, form, work, out, times, narrow, wide, spans, span_times):
         used = count[DECODE_KV] - count[DECODES]
         for j in range(count[PREFILLS]):
             if j < members:
-                work.computed[work.begun[j]] += work.share[j]
-            used += work.computed[work.begun[j]]
+                of[COMPUTED, batches[BEGUN, j]] += batches[SHARE, j]
+            used += of[COMPUTED, batches[BEGUN, j]]
         held = (rules.capacity - count[FREE]) * max(1, rules.block)
         if same >= 0 and same == last_members and times[1, m - 1] == start:
             times[1, m - 1] = now
@@ -178,31 +191,31 @@ def serve(load, rules, form, work, out, times, narrow, wide, spans, span_times):
         # Tokens come out, and whoever has the last one leaves.
         while batch > 0 and len(leaving) > 0 and leaving[0][0] <= count[STEPS]:
             step, i = heapq.heappop(leaving)
-            if work.state[i] == DECODING and work.leaves[i] == step:
+            if of[STATE, i] == DECODING and of[LEAVES, i] == step:
                 stop_decoding(load, rules, work, spans, i)
                 finish(work, out, i, now)
         kept = 0
         for j in range(count[PREFILLS]):
-            i = work.begun[j]
-            if work.computed[i] < load.prompt[i] + work.generated[i]:
-                work.begun[kept] = i
+            i = batches[BEGUN, j]
+            if of[COMPUTED, i] < load.prompt[i] + of[GENERATED, i]:
+                batches[BEGUN, kept] = i
                 kept += 1
                 continue
-            work.generated[i] += 1
+            of[GENERATED, i] += 1
             count[VERSION] += 1
             if np.isnan(out.first_token[i]):
                 out.first_token[i] = now
             if k == spans.shape[1]:
                 spans, span_times = twice(spans), twice(span_times)
             spans[0, k], spans[1, k], spans[2, k], span_times[0, k] = i, count[STEPS], 0, now
-            work.span[i] = k
+            of[SPAN, i] = k
             k += 1
-            if work.generated[i] == load.output[i]:
-                count[FREE] += size(load, rules, i, work.computed[i])
+            if of[GENERATED, i] == load.output[i]:
+                count[FREE] += size(load, rules, i, of[COMPUTED, i])
                 finish(work, out, i, now)
             else:
                 begin_decoding(load, rules, work, leaving, i)
         count[PREFILLS] = kept
     while count[DECODES] > 0:  # cut off: they keep what they got
-        stop_decoding(load, rules, work, spans, work.decoders[0])
+        stop_decoding(load, rules, work, spans, batches[DECODERS, 0])
     return m, times, narrow, wide, k, spans, span_times

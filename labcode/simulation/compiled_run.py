@@ -13,7 +13,7 @@ from labcode.scheduler.budgets import NO_LIMIT, PREFILL_MODES
 from labcode.scheduler.kv_cache import UNLIMITED, Paged, Reservation, Unlimited
 from labcode.scheduler.scheduler import WENT_AWAY, Scheduler, deadline_passed
 from labcode.simulation.compiled_loop import NARROW, WIDE, serve
-from labcode.simulation.compiled_state import FREE, VERSION, Arrays, Outcomes, Rules, Working
+from labcode.simulation.compiled_state import FREE, PLACE, SHARE, VERSION, Arrays, Outcomes, Rules, Working
 from labcode.simulation.record import SEGMENT_COLUMNS, Record
 from labcode.simulation.requests import request_of
 from labcode.workload import Workload
@@ -186,13 +186,7 @@ def blank_outcomes(n: int) -> Outcomes:
 
 def blank_working(n: int, rules: Rules) -> Working:
     """Return the working arrays before anybody has come."""
-
-    def zeros(length: int) -> NDArray[np.int64]:
-        return np.zeros(length, np.int64)
-
-    counts = zeros(VERSION + 1)
+    counts = np.zeros(VERSION + 1, np.int64)
     counts[FREE] = rules.capacity
-    return Working(
-        np.zeros(n, np.int8), zeros(n), zeros(n), zeros(n), zeros(n), zeros(n), zeros(n),
-        zeros(rules.max_bs), zeros(rules.max_bs), zeros(rules.max_bs), zeros(max(1, rules.block)), counts,
-    )  # fmt: skip
+    phases = np.zeros(max(1, rules.block), np.int64)
+    return Working(np.zeros((PLACE + 1, n), np.int64), np.zeros((SHARE + 1, rules.max_bs), np.int64), phases, counts)

@@ -45,21 +45,20 @@ class Rules(NamedTuple):
 
 
 class Working(NamedTuple):
-    """Where each request stands (arrays of length n), who runs, and the counters (see `FREE` and so on)."""
+    """Where each request stands, who runs, and the counters.  Few arrays: each costs time in every call."""
 
-    state: NDArray[np.int8]
-    generated: NDArray[np.int64]  # tokens, up to the last prefill
-    computed: NDArray[np.int64]  # positions, up to the last prefill
-    joined: NDArray[np.int64]  # number of the first decode step after that
-    leaves: NDArray[np.int64]  # decode steps made when it has its last token
-    span: NDArray[np.int64]  # its open span
-    place: NDArray[np.int64]  # where it stands in `decoders`
-    decoders: NDArray[np.int64]  # who decodes, in no order
-    begun: NDArray[np.int64]  # who prefills, in the order in which they came in
-    share: NDArray[np.int64]  # new positions of each of these in this step
-    phases: NDArray[np.int64]  # how many begin a block at decode steps with this remainder
-    counts: NDArray[np.int64]
+    of: NDArray[np.int64]  # (7, n): `STATE` and so on of each request
+    batch: NDArray[np.int64]  # (3, max_bs): `DECODERS`, `BEGUN`, `SHARE`
+    phases: NDArray[np.int64]  # (block,): how many begin a block at decode steps with this remainder
+    counts: NDArray[np.int64]  # (7,): `FREE` and so on
 
+
+#: What is known of each request: tokens and positions up to its last prefill; the number of the first decode step after
+#: that; decode steps made when it has its last token; its open span; where it stands among those who decode.
+STATE, GENERATED, COMPUTED, JOINED, LEAVES, SPAN, PLACE = range(7)
+
+#: Who decodes, in no order; who prefills, in the order in which they came in; new positions of each of these now.
+DECODERS, BEGUN, SHARE = range(3)
 
 #: What is counted: free positions or blocks, who waits, prefills, decodes, positions of the next decode step, decode
 #: steps made, and a number that changes with the membership of the running batch.
@@ -94,7 +93,7 @@ def size(load, rules, i, positions):  # type: ignore[no-untyped-def]
 @compiled
 def positions_of(work, i):  # type: ignore[no-untyped-def]
     """Return the positions that a decoding request has in the cache."""
-    return work.computed[i] + work.counts[STEPS] - work.joined[i]
+    return work.of[COMPUTED, i] + work.counts[STEPS] - work.of[JOINED, i]
 
 
 @compiled
@@ -106,11 +105,11 @@ def stop_decoding(load, rules, work, spans, i):  # type: ignore[no-untyped-def]
     count[DECODE_KV] -= positions + 1
     count[DECODES] -= 1
     if rules.block > 0:
-        work.phases[(work.joined[i] - work.computed[i]) % rules.block] -= 1
-    last = work.decoders[count[DECODES]]
-    work.decoders[work.place[i]], work.place[last] = last, work.place[i]
-    spans[2, work.span[i]] = count[STEPS] - work.joined[i]
-    work.generated[i] += count[STEPS] - work.joined[i]
+        work.phases[(work.of[JOINED, i] - work.of[COMPUTED, i]) % rules.block] -= 1
+    last = work.batch[DECODERS, count[DECODES]]
+    work.batch[DECODERS, work.of[PLACE, i]], work.of[PLACE, last] = last, work.of[PLACE, i]
+    spans[2, work.of[SPAN, i]] = count[STEPS] - work.of[JOINED, i]
+    work.of[GENERATED, i] += count[STEPS] - work.of[JOINED, i]
     return positions
 
 
@@ -119,20 +118,20 @@ def stop_prefilling(load, rules, work, i):  # type: ignore[no-untyped-def]
     """Take a prefilling request out of the batch and give its blocks back; return its positions."""
     count = work.counts
     count[VERSION] += 1
-    count[FREE] += size(load, rules, i, load.prompt[i] + work.generated[i])
+    count[FREE] += size(load, rules, i, load.prompt[i] + work.of[GENERATED, i])
     count[PREFILLS] -= 1
     found = False
     for j in range(count[PREFILLS]):
-        found = found or work.begun[j] == i
+        found = found or work.batch[BEGUN, j] == i
         if found:
-            work.begun[j] = work.begun[j + 1]
-    return work.computed[i]
+            work.batch[BEGUN, j] = work.batch[BEGUN, j + 1]
+    return work.of[COMPUTED, i]
 
 
 @compiled
 def leave_early(load, rules, work, out, spans, i, deadline):  # type: ignore[no-untyped-def]
     """Let a deadline or a cancellation end request `i`, if it still can."""
-    state = work.state[i]
+    state = work.of[STATE, i]
     if state == GONE or (deadline and not rules.deadlines_end_all and (state != WAITING or out.preemptions[i] > 0)):
         return
     out.outcome[i] = TIMED_OUT if deadline else CANCELLED
@@ -142,7 +141,7 @@ def leave_early(load, rules, work, out, spans, i, deadline):  # type: ignore[no-
         stop_prefilling(load, rules, work, i)
     else:
         stop_decoding(load, rules, work, spans, i)
-    work.state[i] = GONE
+    work.of[STATE, i] = GONE
 
 
 @compiled
@@ -150,9 +149,9 @@ def latest(work):  # type: ignore[no-untyped-def]
     """Return who came last of all that run."""
     last = -1
     for j in range(work.counts[DECODES]):
-        last = max(last, work.decoders[j])
+        last = max(last, work.batch[DECODERS, j])
     for j in range(work.counts[PREFILLS]):
-        last = max(last, work.begun[j])
+        last = max(last, work.batch[BEGUN, j])
     return last
 
 
@@ -166,20 +165,20 @@ def take_blocks(load, rules, work, out, spans, waiting):  # type: ignore[no-unty
     if wanted <= count[FREE]:
         count[FREE] -= wanted
         return False
-    for i in np.sort(work.decoders[: count[DECODES]]):
-        if work.state[i] != DECODING or positions_of(work, i) % rules.block != 0:
+    for i in np.sort(work.batch[DECODERS, : count[DECODES]]):
+        if work.of[STATE, i] != DECODING or positions_of(work, i) % rules.block != 0:
             continue
-        while count[FREE] < 1 and work.state[i] == DECODING:
+        while count[FREE] < 1 and work.of[STATE, i] == DECODING:
             victim = latest(work)
-            if work.state[victim] == DECODING:
+            if work.of[STATE, victim] == DECODING:
                 out.recomputed[victim] += stop_decoding(load, rules, work, spans, victim)
             else:
                 out.recomputed[victim] += stop_prefilling(load, rules, work, victim)
             out.preemptions[victim] += 1
-            work.computed[victim], work.state[victim] = 0, WAITING
+            work.of[COMPUTED, victim], work.of[STATE, victim] = 0, WAITING
             heapq.heappush(waiting, (load.key[victim], victim))
             count[QUEUED] += 1
-        if work.state[i] == DECODING:
+        if work.of[STATE, i] == DECODING:
             count[FREE] -= 1
     return True
 
@@ -208,25 +207,25 @@ def hand_out_prefill(load, rules, work, out, waiting, now, left, preempted):  # 
     """
     count, members, longest = work.counts, 0, 0
     for j in range(count[PREFILLS]):
-        i = work.begun[j]
-        new = min(load.prompt[i] + work.generated[i] - work.computed[i], left)
+        i = work.batch[BEGUN, j]
+        new = min(load.prompt[i] + work.of[GENERATED, i] - work.of[COMPUTED, i], left)
         if new <= 0:
             break
-        work.share[j] = new
+        work.batch[SHARE, j] = new
         left -= new
         members += 1
     while count[QUEUED] > 0 and not preempted and count[DECODES] + count[PREFILLS] < rules.max_bs:
         i = waiting[0][1]
-        if work.state[i] != WAITING:
+        if work.of[STATE, i] != WAITING:
             heapq.heappop(waiting)  # it left while it waited
             continue
-        target = load.prompt[i] + work.generated[i]
+        target = load.prompt[i] + work.of[GENERATED, i]
         # With rectangular batches a prompt may cost more than its own tokens.
         asked = (members + 1) * max(longest, target) - members * longest if rules.padded else target
         if rules.mode == CHUNKED:
             new = min(target, left)
         else:
-            new = target if asked <= left or (members == 0 and work.generated[i] > 0) else 0
+            new = target if asked <= left or (members == 0 and work.of[GENERATED, i] > 0) else 0
         spare = rules.spare if count[DECODES] + count[PREFILLS] > 0 else 0
         taken = size(load, rules, i, target)
         if new <= 0 or taken > count[FREE] - spare:
@@ -237,8 +236,8 @@ def hand_out_prefill(load, rules, work, out, waiting, now, left, preempted):  # 
         count[VERSION] += 1
         if np.isnan(out.admitted[i]):
             out.admitted[i] = now
-        work.state[i] = PREFILLING
-        work.begun[count[PREFILLS]], work.share[count[PREFILLS]] = i, new
+        work.of[STATE, i] = PREFILLING
+        work.batch[BEGUN, count[PREFILLS]], work.batch[SHARE, count[PREFILLS]] = i, new
         count[PREFILLS] += 1
         members += 1
         left -= asked if rules.padded else new
@@ -250,21 +249,21 @@ def hand_out_prefill(load, rules, work, out, waiting, now, left, preempted):  # 
 def begin_decoding(load, rules, work, leaving, i):  # type: ignore[no-untyped-def]
     """Let a request whose prefill is done decode from the next step on."""
     count = work.counts
-    work.state[i] = DECODING
-    work.joined[i] = count[STEPS]
-    work.leaves[i] = count[STEPS] + load.output[i] - work.generated[i]
-    heapq.heappush(leaving, (work.leaves[i], i))
-    count[DECODE_KV] += work.computed[i] + 1
-    work.decoders[count[DECODES]], work.place[i] = i, count[DECODES]
+    work.of[STATE, i] = DECODING
+    work.of[JOINED, i] = count[STEPS]
+    work.of[LEAVES, i] = count[STEPS] + load.output[i] - work.of[GENERATED, i]
+    heapq.heappush(leaving, (work.of[LEAVES, i], i))
+    count[DECODE_KV] += work.of[COMPUTED, i] + 1
+    work.batch[DECODERS, count[DECODES]], work.of[PLACE, i] = i, count[DECODES]
     count[DECODES] += 1
     if rules.block > 0:
-        work.phases[(work.joined[i] - work.computed[i]) % rules.block] += 1
+        work.phases[(work.of[JOINED, i] - work.of[COMPUTED, i]) % rules.block] += 1
 
 
 @compiled
 def next_last_token(work, leaving):  # type: ignore[no-untyped-def]
     """Return after how many decode steps in all somebody has the last token."""
-    while work.state[leaving[0][1]] != DECODING or work.leaves[leaving[0][1]] != leaving[0][0]:
+    while work.of[STATE, leaving[0][1]] != DECODING or work.of[LEAVES, leaving[0][1]] != leaving[0][0]:
         heapq.heappop(leaving)  # left behind by a preemption or a cancellation
     return leaving[0][0]
 
@@ -272,4 +271,4 @@ def next_last_token(work, leaving):  # type: ignore[no-untyped-def]
 @compiled
 def finish(work, out, i, now):  # type: ignore[no-untyped-def]
     """Note that a request is done."""
-    work.state[i], out.finished[i], out.outcome[i] = GONE, now, FINISHED
+    work.of[STATE, i], out.finished[i], out.outcome[i] = GONE, now, FINISHED
