@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.measure import leaps, loads, scale_apart, search
+from benchmarks.measure import field_runs, leaps, loads, scale_apart, search
 from labcode import SLO, simulate, workload
 
 
@@ -18,6 +18,13 @@ def test_leaps(benchmark, name):
     benchmark.extra_info.update(found)
     assert found["stepping"] > 10 * found["compiled"]
     assert found["stepping"] > found["readable"]
+
+
+@pytest.mark.parametrize("name", list(field_runs()))
+def test_what_the_field_runs(benchmark, name):
+    load, options, bound = field_runs()[name]
+    benchmark(simulate, load, **options)
+    assert benchmark.stats.stats.min < bound
 
 
 @pytest.mark.parametrize("name", ["chat, 600 requests", "uniform trace, 2 requests/s"])

@@ -18,7 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
-from labcode.scheduler.memory import ReservationMemory
+from labcode.cost import MeasuredCost
+from labcode.scheduler.kv_cache import memory as memory_manager
 
 from labcode import SLO, goodput, simulate, workload
 from labcode.workload import Workload
@@ -82,6 +83,31 @@ def uniform_trace(qps: int) -> Workload | None:
     return workload.from_arrays(*columns, name=f"uniform {qps}/s")
 
 
+def vidur_tables() -> MeasuredCost | None:
+    """Return the step times that Vidur predicts for Llama-3-8B on an A100; None where the files are not at hand."""
+    names = ("compute", "attn_decode", "attn_prefill")
+    paths = [SHARED / f"vidur_predicted_{name}_ms_per_layer.csv" for name in names]
+    return MeasuredCost.from_csv(*paths, layers=32) if all(path.exists() for path in paths) else None
+
+
+#: What a hundredth of Vidur's own run on the same trace allows, in s: arrivals a second -> bound.
+VIDUR_BOUNDS = {2: 0.032, 8: 0.006}
+
+
+def field_runs() -> dict[str, tuple[Workload, dict, float]]:
+    """Return what the field runs: workload, options, and the longest that a run may take (s)."""
+    chat = workload.chat(600, 40.0, 0)
+    runs = {"chat, 600 requests, pages with preemption": (chat, {"memory": "paged:16", "capacity": 20_000}, 0.003)}
+    cost = vidur_tables()
+    for qps, bound in VIDUR_BOUNDS.items():
+        trace = uniform_trace(qps)
+        if trace is not None and cost is not None:
+            options = {"gpu": "a100-80", "max_bs": 128, "memory": "paged:16", "prefill": "chunked", "token_budget": 512}
+            options |= {"cost": cost, "capacity": 30_208 * 16}
+            runs[f"uniform trace, {qps} requests/s, Vidur's tables, pages, chunks"] = (trace, options, bound)
+    return runs
+
+
 def loads() -> dict[str, tuple[Workload, dict]]:
     """Return the workloads of the comparison with stepping, and the options of their runs."""
     result: dict[str, tuple[Workload, dict]] = {"chat, 600 requests": (workload.chat(600, 16.0, 0), {})}
@@ -99,7 +125,7 @@ def leaps(load: Workload, options: dict, repeat: int = 15) -> dict[str, float]:
 
     def plain() -> object:
         # A memory manager given as an object is served by the readable engine.
-        return simulate(load, **{**options, "memory": ReservationMemory(pool, lambda prompt, output: prompt + output)})
+        return simulate(load, **{**options, "memory": memory_manager("oracle", pool)})
 
     compiled, readable, stepping = smallest(
         lambda: simulate(load, **options), plain, lambda: simulate(load, **options, step_by_step=True), repeat=repeat

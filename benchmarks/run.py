@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 from tqdm.auto import tqdm
 
-from benchmarks.measure import Figure, leaps, loads, machine, scale_apart, search, smallest
+from benchmarks.measure import Figure, field_runs, leaps, loads, machine, scale_apart, search, smallest
 from labcode import SLO, simulate, workload
 
 HERE = Path(__file__).resolve().parent
@@ -24,11 +24,17 @@ def measured() -> tuple[list[Figure], pd.DataFrame]:
         found = leaps(load, options)
         steps = found["steps"]
         figures += [
-            Figure(f"{name}: step by step", found["stepping"] / steps * 1e6, "µs a step", 7.5),
+            Figure(f"{name}: step by step", found["stepping"] / steps * 1e6, "µs a step"),
             Figure(f"{name}: step by step / compiled leaps", found["stepping"] / found["compiled"], "times", 10, True),
             Figure(f"{name}: step by step / leaps in plain Python", found["stepping"] / found["readable"], "times"),
             Figure(f"{name}: one run ({steps} steps)", found["compiled"] * 1e3, "ms"),
         ]
+    for name, (load, options, bound) in field_runs().items():
+        (single,) = smallest(lambda load=load, options=options: simulate(load, **options), repeat=25)
+        figures.append(Figure(f"{name}: one run", single * 1e3, "ms", bound * 1e3))
+    static = {"engine": "static", "max_bs": 128, "memory": "unlimited"}
+    (batch,) = smallest(lambda: simulate(workload.chat(600, 16.0, 0), **static).summary(SLO()), repeat=25)
+    figures.append(Figure("a slider's state of a static engine: draw, simulate, summarise", batch * 1e3, "ms", 20))
     for memory in ("oracle", "max:8192"):
         runs, made = search(workload.chat(600, 16.0, 0), SLO(), memory=memory)
         figures.append(Figure(f"goodput search, 600 requests, {memory} ({made} runs)", runs, "single runs", 12))
@@ -41,7 +47,7 @@ def measured() -> tuple[list[Figure], pd.DataFrame]:
     figures += [
         Figure("cost of a request, largest / smallest from 10³ to 10⁶ requests", each.max() / each.min(), "times", 1.5),
         Figure("a million chat requests, with the whole summary",
-               largest[["draw", "simulate", "judge", "summarise"]].sum(), "s", 30),
+               largest[["draw", "simulate", "judge", "summarise"]].sum(), "s", 10),
         Figure("a million chat requests: peak of memory", largest["peak_bytes"] / 2**20, "MiB", 1024),
     ]  # fmt: skip
     return figures, table

@@ -67,6 +67,8 @@ class RequestState:
 
     Attributes
     ----------
+    id : int
+        The request's number.
     generated : int
         Tokens that came out so far.
     computed : int
@@ -84,11 +86,10 @@ class RequestState:
     preemptions: int = 0
     recomputed: int = 0
     reason: str = ""
+    id: int = field(init=False)
 
-    @property
-    def id(self) -> int:
-        """The request's number."""
-        return self.request.id
+    def __post_init__(self) -> None:
+        self.id = self.request.id
 
     @property
     def known(self) -> int:
