@@ -42,10 +42,11 @@ book: env       ## build the executed book and serve it; SERVE=0 only builds; PO
 lab: env        ## open JupyterLab on the chapters
 	@$(PY) -m jupyter lab --ServerApp.root_dir=book
 
-check: env      ## ruff and mypy
+check: env      ## ruff, mypy, and who may import whom
 	@$(PY) -m ruff check .
 	@$(PY) -m ruff format --check --quiet .
 	@$(PY) -m mypy
+	@$(VENV)/bin/lint-imports --no-logo --no-cache
 
 test: env check ## every check and test; builds the book first
 	-@$(PY) -m tools.book --workers $(WORKERS)

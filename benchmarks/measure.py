@@ -18,10 +18,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
-from labcode.cost import MeasuredCost
-from labcode.scheduler.kv_cache import memory as memory_manager
 
 from labcode import SLO, goodput, simulate, workload
+from labcode.cost import MeasuredCost
+from labcode.scheduler.kv_cache import memory as memory_manager
 from labcode.workload import Workload
 
 SHARED = Path(os.environ.get("LABCODE_SHARED_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))

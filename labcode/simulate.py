@@ -16,6 +16,7 @@ from labcode.cost.catalogue import as_gpu, as_model
 from labcode.cost.hardware import kv_capacity
 from labcode.cost.specs import GPUSpec, ModelSpec
 from labcode.results.outcomes import REFUSED, UNFINISHED
+from labcode.results.record import Record
 from labcode.results.run import Run
 from labcode.scheduler.admission import Check, fits_context
 from labcode.scheduler.budgets import PREFILL_MODES, Budgets
@@ -28,7 +29,6 @@ from labcode.simulation.batches import BatchRules, run_batches
 from labcode.simulation.clock import FOREVER, Executor, PaperClock
 from labcode.simulation.compiled_run import Columns, barred, compiled_run, compiles, needs, reasons
 from labcode.simulation.loop import Loop
-from labcode.simulation.record import Record
 from labcode.simulation.requests import declared_limits, order_keys, requests_of
 from labcode.workload import Workload
 from labcode.workload.prediction import Predictor, predict

@@ -230,3 +230,19 @@ def test_results_of_a_run_during_which_labcode_changed_are_thrown_away(tmp_path:
     assert not discard_if_changed(cache, tmp_path) and cache.exists()
     module.write_text("x = 2\n")
     assert discard_if_changed(cache, tmp_path) and not cache.exists()
+
+
+def test_the_layout_in_contributing_is_the_tree() -> None:
+    """Everything that the picture names is there, and every folder and top file of labcode is in the picture."""
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    picture = text[text.index("```\nlabcode/") :].split("```")[1].splitlines()[2:]
+    folder, named = ROOT / "labcode", set()
+    for line in picture:
+        name = line.split()[0]
+        path = (ROOT / "labcode" if line.startswith("  ") and line[2] != " " else folder) / name
+        assert path.exists(), f"CONTRIBUTING.md names {path.relative_to(ROOT)}, which is not there"
+        if line[2] != " ":
+            named.add(name.rstrip("/"))
+            folder = path
+    there = {path.name for path in (ROOT / "labcode").iterdir() if path.is_dir() or path.suffix == ".py"}
+    assert there - named <= {"__init__.py", "__main__.py", "__pycache__"}

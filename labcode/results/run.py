@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from labcode.cost import CostModel
 from labcode.results.metrics import SLO, Summary, itl_summary, mean, summarise
 from labcode.results.outcomes import OUTCOMES, UNFINISHED
+from labcode.results.record import Record
 from labcode.results.trace_export import write_chrome_trace
-from labcode.simulation.record import Record
 from labcode.workload import Workload
 
 OUTCOME = pd.CategoricalDtype(list(OUTCOMES))

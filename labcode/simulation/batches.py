@@ -27,8 +27,8 @@ from labcode.cost.compiled import compiled_advance, compiled_step_time
 from labcode.cost.leap import SAME_INSTANT
 from labcode.jit import compiled
 from labcode.results.outcomes import FINISHED, REFUSED, UNFINISHED
+from labcode.results.record import SEGMENT_COLUMNS, Record
 from labcode.simulation.compiled_state import twice
-from labcode.simulation.record import SEGMENT_COLUMNS, Record
 from labcode.workload import Workload
 
 NARROW = ("n_prefill", "n_decode", "n_idle", "waiting")

@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 
 from labcode.cost.compiled import CompiledCost
 from labcode.results.outcomes import CANCELLED, FINISHED, REFUSED, UNFINISHED
+from labcode.results.record import SEGMENT_COLUMNS, Record
 from labcode.scheduler.budgets import NO_LIMIT, PREFILL_MODES
 from labcode.scheduler.kv_cache import UNLIMITED, Paged, Reservation, Unlimited
 from labcode.scheduler.scheduler import WENT_AWAY, Scheduler, deadline_passed
 from labcode.simulation.compiled_loop import NARROW, WIDE, serve
 from labcode.simulation.compiled_state import FREE, PLACE, SHARE, VERSION, Arrays, Outcomes, Rules, Working
-from labcode.simulation.record import SEGMENT_COLUMNS, Record
 from labcode.simulation.requests import request_of
 from labcode.workload import Workload
 

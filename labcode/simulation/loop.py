@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from labcode.results.outcomes import CANCELLED, FAILED, REFUSED, TIMED_OUT
+from labcode.results.record import Record, Recorder
 from labcode.scheduler.request import Plan, Request, Results
 from labcode.scheduler.scheduler import SAME_INSTANT, Scheduler
 from labcode.scheduler.states import State
 from labcode.simulation.clock import FOREVER, Executor, PaperClock, step_shape
-from labcode.simulation.record import Record, Recorder
 
 CODES = {
     State.REFUSED: REFUSED,
