@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 PY := $(VENV)/bin/python
 READY := $(VENV)/.ready
+TESTED := $(VENV)/.tested
 
 SERVE ?= 1
 PORT ?= 8000
@@ -15,12 +16,22 @@ export OPENBLAS_NUM_THREADS ?= 1
 export PYTHONUNBUFFERED := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help env book lab test test-quick test-peers check bench toc lock screenshot clean
+.PHONY: help env test-env book lab test test-quick test-peers check bench toc lock screenshot clean
 
 help:           ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:[^#]*##/:/' | awk -F: '{printf "  make %-12s %s\n", $$1, $$2}'
 
-env: $(READY)   ## make .venv from the lock
+env: $(READY)   ## make .venv with what the book needs
+
+test-env: $(TESTED)
+
+# $(call install,LOCK): fetch the packages of a lock, one line for each.
+define install
+	@rm -f $(VENV)/.failed
+	@{ $(PY) -m pip install --disable-pip-version-check --no-deps --progress-bar off -r $(1) || touch $(VENV)/.failed; } \
+	  | awk '/^Collecting/ { print "[env]   " $$2; fflush() } /^Installing/ { print "[env] installing them"; fflush() }'
+	@test ! -e $(VENV)/.failed
+endef
 
 $(READY): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -28,13 +39,16 @@ $(READY): requirements.lock pyproject.toml
 	@test -x $(PY) || $(PYTHON) -m venv $(VENV) || \
 	  { echo "$(PYTHON) -m venv failed. On Debian and Ubuntu: apt-get install python3-venv"; rm -rf $(VENV); exit 1; }
 	@echo "[env] fetching the locked packages into $(VENV); a minute or two"
-	@rm -f $(VENV)/.failed
-	@{ $(PY) -m pip install --disable-pip-version-check --no-deps --progress-bar off -r requirements.lock || touch $(VENV)/.failed; } \
-	  | awk '/^Collecting/ { print "[env]   " $$2; fflush() } /^Installing/ { print "[env] installing them"; fflush() }'
-	@test ! -e $(VENV)/.failed
+	$(call install,requirements.lock)
 	@$(PY) -m pip install --disable-pip-version-check --no-deps --no-build-isolation --quiet -e .
 	@touch $(READY)
 	@echo "[env] ready"
+
+$(TESTED): $(READY) requirements-test.lock
+	@echo "[env] fetching what the tests need besides"
+	$(call install,requirements-test.lock)
+	@touch $(TESTED)
+	@echo "[env] ready for tests"
 
 book: env       ## build the executed book and serve it; SERVE=0 only builds; PORT=8000
 	@$(PY) -m tools.book --workers $(WORKERS) $(if $(filter 0,$(SERVE)),,--serve --port $(PORT))
@@ -42,33 +56,33 @@ book: env       ## build the executed book and serve it; SERVE=0 only builds; PO
 lab: env        ## open JupyterLab on the chapters
 	@$(PY) -m jupyter lab --ServerApp.root_dir=book
 
-check: env      ## ruff, mypy, and who may import whom
+check: test-env      ## ruff, mypy, and who may import whom
 	@$(PY) -m ruff check .
 	@$(PY) -m ruff format --check --quiet .
 	@$(PY) -m mypy
 	@$(VENV)/bin/lint-imports --no-logo --no-cache
 
-test: env check ## every check and test; builds the book first
+test: test-env check ## every check and test; builds the book first
 	-@$(PY) -m tools.book --workers $(WORKERS)
 	@$(PY) -m pytest --benchmark-skip $(PYTEST_ARGS)
 
-test-quick: env ## tests that need neither a browser nor patience (under a minute)
+test-quick: test-env ## tests that need neither a browser nor patience (under a minute)
 	@$(PY) -m pytest -q -n $(WORKERS) -m "not slow and not browser and not peers and not benchmark" --benchmark-disable $(PYTEST_ARGS)
 
-test-peers: env ## live comparisons with peer libraries
+test-peers: test-env ## live comparisons with peer libraries
 	@$(PY) -m pytest -m peers $(PYTEST_ARGS)
 
-bench: env      ## speeds, with pytest-benchmark
+bench: test-env      ## speeds, with pytest-benchmark
 	@$(PY) -m pytest benchmarks --benchmark-only $(PYTEST_ARGS)
 
 toc: env        ## renew _toc.yml after adding a page
 	@$(PY) -m tools.toc
 
-lock: env       ## renew requirements.lock, then environment.yml
+lock: env       ## renew the locks, then environment.yml
 	@$(PY) -m pip install --quiet uv
 	@$(PY) -m tools.lock
 
-screenshot: env ## renew the picture in README.md
+screenshot: test-env ## renew the picture in README.md
 	@$(PY) -m tools.screenshot
 
 clean:          ## remove everything that was built, except .venv

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tools.fingerprint import cache_path, discard_if_changed, fingerprint
-from tools.lock import direct_requirements, environment, pins
+from tools.lock import EXTRAS, LOCK, TEST_LOCK, direct_requirements, environment, pins
 from tools.pages import toc_files
 from tools.toc import documents, table_of_contents
 
@@ -156,15 +156,23 @@ def test_environment_yml_has_the_pins_of_the_lock() -> None:
     assert "-e ." in written
 
 
-def test_lock_pins_every_requirement_exactly_once_and_within_bounds() -> None:
-    lock = (ROOT / "requirements.lock").read_text(encoding="utf-8")
-    names = re.findall(r"^([A-Za-z0-9._-]+)==", lock, re.M)
+@pytest.mark.parametrize("lock", list(EXTRAS), ids=lambda path: path.name)
+def test_locks_pin_every_requirement_exactly_once_and_within_bounds(lock: Path) -> None:
+    text = lock.read_text(encoding="utf-8")
+    names = re.findall(r"^([A-Za-z0-9._-]+)==", text, re.M)
     assert len(names) == len(set(names)), "two versions of one package: environment.yml could not name both"
-    lines = [line for line in lock.splitlines() if line and not line.lstrip().startswith("#")]
+    lines = [line for line in text.splitlines() if line and not line.lstrip().startswith("#")]
     assert len(lines) == len(names), "a line of the lock is not a pin"
-    wanted = {name.split("[")[0] for name in direct_requirements((ROOT / "pyproject.toml").read_text(encoding="utf-8"))}
+    pyproject = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    wanted = {name.split("[")[0] for name in direct_requirements(pyproject, EXTRAS[lock])}
     assert wanted <= set(names)
-    assert int(pins(lock)["jupyter-book"].split(".")[0]) == 1, "2.x ignores _config.yml"
+    assert int(pins(text)["jupyter-book"].split(".")[0]) == 1, "2.x ignores _config.yml"
+
+
+def test_the_book_s_lock_is_part_of_the_tests_lock() -> None:
+    book, both = (pins(lock.read_text(encoding="utf-8")) for lock in (LOCK, TEST_LOCK))
+    assert book.items() <= both.items()
+    assert not {"playwright", "mypy", "dask", "pytest"} & set(book), "the book needs no tests"
 
 
 def test_every_import_of_labcode_is_a_declared_dependency() -> None:
