@@ -1,9 +1,9 @@
 """Renew the locks from pyproject.toml, then environment.yml: ``make lock``.
 
-`requirements.lock` is what the book needs, `requirements-test.lock` that and what the tests need; what is in both has the
-same version.  uv resolves once for every supported Python and platform ("universal"): one list, with markers where a
-platform needs something of its own.  ``--upgrade`` takes the newest versions that fit together; without it present pins
-are kept.
+`requirements.lock` is what the book needs, `requirements-test.lock` that and what the tests need; what is in both has
+the same version.  uv resolves once for every supported Python and platform ("universal"): one list, with markers where
+a platform needs something of its own.  ``--upgrade`` takes the newest versions that fit together; without it present
+pins are kept.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ def test_against_the_definition(values, data, qs):
 
 
 #: What is interpolated on purpose, being no percentile of anything measured: an interval's ends, the edges of buckets.
-INTERPOLATED = {"experiments/intervals.py", "course/labs/ch05_buckets.py"}
+INTERPOLATED = {"experiments/intervals.py", "course/evidence/buckets.py"}
 
 
 def test_the_percentile_is_defined_once():
