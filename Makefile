@@ -28,7 +28,7 @@ test-env: $(TESTED)
 # $(call install,LOCK): fetch the packages of a lock, one line for each.
 define install
 	@rm -f $(VENV)/.failed
-	@{ $(PY) -m pip install --disable-pip-version-check --no-deps --progress-bar off -r $(1) || touch $(VENV)/.failed; } \
+	@{ $(PY) -m pip install --disable-pip-version-check --no-deps --no-compile --progress-bar off -r $(1) || touch $(VENV)/.failed; } \
 	  | awk '/^Collecting/ { print "[env]   " $$2; fflush() } /^Installing/ { print "[env] installing them"; fflush() }'
 	@test ! -e $(VENV)/.failed
 endef
