@@ -11,6 +11,6 @@ machine::
 
 from labcode.experiments.grid import cells_of, seeds_of
 from labcode.experiments.sweep import sweep
-from labcode.experiments.sweep_intervals import interval, paired
+from labcode.experiments.sweep_statistics import interval, paired
 
 __all__ = ["cells_of", "interval", "paired", "seeds_of", "sweep"]

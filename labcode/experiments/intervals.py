@@ -11,11 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import stdtrit
 
 from labcode.checks import integer
-from labcode.experiments.sweep_intervals import mean_interval
-
-Statistic = Callable[[NDArray[np.float64]], float]
 
 
 @dataclass(frozen=True)
@@ -54,6 +52,19 @@ class Interval:
         return format(self, "")
 
 
+def mean_interval(values: ArrayLike, level: float = 0.95) -> tuple[float, float, float]:
+    """Return mean, lower and upper end of Student's t interval; NaN ends for fewer than two values."""
+    values = np.asarray(values, dtype=float)
+    n = len(values)
+    if n == 0:
+        return np.nan, np.nan, np.nan
+    mean = float(values.mean())
+    if n == 1:
+        return mean, np.nan, np.nan
+    half = float(stdtrit(n - 1, (1 + level) / 2) * values.std(ddof=1) / np.sqrt(n))
+    return mean, mean - half, mean + half
+
+
 def _draws(values: ArrayLike, confidence: float) -> NDArray[np.float64]:
     draws = np.asarray(values, dtype=float)
     if draws.ndim != 1 or len(draws) < 2:
@@ -87,28 +98,6 @@ def t_interval(values: ArrayLike, confidence: float = 0.95) -> Interval:
     draws = _draws(values, confidence)
     mean, low, high = mean_interval(draws, confidence)
     return Interval(mean, low, high, len(draws), confidence)
-
-
-def bootstrap_interval(
-    values: ArrayLike,
-    statistic: Statistic = np.mean,
-    confidence: float = 0.95,
-    resamples: int = 2000,
-    seed: int = 0,
-) -> Interval:
-    """Return a statistic of independent draws and its percentile bootstrap interval (Efron 1979).
-
-    For statistics with no formula (a median, a ratio) and skewed draws.  With fewer than ten draws or so it is too
-    narrow.  Arguments as for `t_interval`; `statistic` maps an array to a number, `resamples` is at least 100.
-    """
-    draws = _draws(values, confidence)
-    rng = np.random.default_rng(seed)
-    picks = rng.integers(0, len(draws), (integer("resamples", resamples, at_least=100), len(draws)))
-    again = np.array([statistic(draws[pick]) for pick in picks])
-    # Ends of an interval over resamples, not a percentile of anything measured: interpolated.
-    low, high = np.quantile(again, [(1 - confidence) / 2, (1 + confidence) / 2])
-    value = float(statistic(draws))
-    return Interval(value, min(float(low), value), max(float(high), value), len(draws), confidence)
 
 
 def over_seeds(measure: Callable[[int], float], seeds: int | Iterable[int] = 10, confidence: float = 0.95) -> Interval:

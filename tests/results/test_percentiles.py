@@ -31,8 +31,8 @@ def test_against_the_definition(values, data, qs):
     assert mean(values, weights) == pytest.approx(sum(v * w for v, w in pairs) / total)
 
 
-#: What is interpolated on purpose, being no percentile of anything measured: an interval's ends, the edges of buckets.
-INTERPOLATED = {"experiments/intervals.py", "course/evidence/buckets.py"}
+#: What is interpolated on purpose, being no percentile of anything measured: the edges of buckets.
+INTERPOLATED = {"course/evidence/buckets.py"}
 
 
 def test_the_percentile_is_defined_once():

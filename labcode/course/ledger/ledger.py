@@ -100,12 +100,6 @@ def approx(id: str, what: str, stated: float, ours: float | Sequence[float], rel
     return Row(id, what, show(stated), spread(ours), f"±{relative:.0%}", ok, source)
 
 
-def distance(id: str, what: str, stated: float, ours: float | Sequence[float], absolute: float, source: str) -> Row:
-    """Judge the figure, or its mean over seeds, by an absolute distance."""
-    ok = abs(float(np.mean(ours)) - stated) <= absolute
-    return Row(id, what, show(stated), spread(ours), f"±{absolute:g}", ok, source)
-
-
 def within(id: str, what: str, stated: str, ours: float | Sequence[float], low: float, high: float, source: str) -> Row:
     """Judge by a range, which the mean over seeds must lie in."""
     return Row(id, what, stated, spread(ours), f"{low:g} to {high:g}", low <= float(np.mean(ours)) <= high, source)

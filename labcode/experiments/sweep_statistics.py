@@ -4,25 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike
-from scipy.special import stdtrit
 
 from labcode.checks import fraction, one_of
-
-
-def mean_interval(values: ArrayLike, level: float = 0.95) -> tuple[float, float, float]:
-    """Return mean, lower and upper end of Student's t interval; NaN ends for fewer than two values."""
-    values = np.asarray(values, dtype=float)
-    n = len(values)
-    if n == 0:
-        return np.nan, np.nan, np.nan
-    mean = float(values.mean())
-    if n == 1:
-        return mean, np.nan, np.nan
-    half = float(stdtrit(n - 1, (1 + level) / 2) * values.std(ddof=1) / np.sqrt(n))
-    return mean, mean - half, mean + half
+from labcode.experiments.intervals import mean_interval
 
 
 def interval(table: pd.DataFrame, key: str, level: float = 0.95) -> pd.DataFrame:
