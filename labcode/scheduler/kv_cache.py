@@ -74,6 +74,9 @@ class Memory:
         """Return how many of the request's first positions are in the pool already (shared prefixes), in tokens."""
         return 0
 
+    def publish(self, request: Request) -> None:
+        """Hear that the whole prompt of `request` is computed now, so that others may share its blocks."""
+
     @property
     def reserved(self) -> int | None:
         """Tokens taken in the pool; None if the manager does not say (then what is written counts)."""
@@ -333,7 +336,7 @@ class Adapted(Memory):
 
     def __init__(self, own: Any) -> None:
         self.own = own
-        for name in ("try_admit", "grow", "free", "refusal", "horizon", "cached", "capacity"):
+        for name in ("try_admit", "grow", "free", "refusal", "horizon", "cached", "publish", "capacity"):
             if hasattr(own, name):
                 setattr(self, name, getattr(own, name))
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from labcode.checks import one_of
 from labcode.scheduler.admission import Check, fits_budget, fits_pool
 from labcode.scheduler.budgets import Budgets, Round
-from labcode.scheduler.kv_cache import Memory, Paged, as_memory
+from labcode.scheduler.kv_cache import Memory, as_memory
 from labcode.scheduler.preemption import Preemption
 from labcode.scheduler.request import Plan, Refusal, Request, RequestState, Results, Work
 from labcode.scheduler.states import QUEUED, RUNNING, TERMINAL, State
@@ -192,7 +192,7 @@ class Scheduler:
                 continue
             token = work.yields
             state.computed += work.new
-            if state.computed >= state.request.prompt and isinstance(self.memory, Paged):
+            if work.past < state.request.prompt <= state.computed:
                 self.memory.publish(state.request)
             if token:
                 state.generated += 1
