@@ -20,8 +20,9 @@ from labcode.results.record import Record
 from labcode.results.run import Run
 from labcode.scheduler.admission import Check, fits_context
 from labcode.scheduler.budgets import PREFILL_MODES, Budgets
-from labcode.scheduler.kv_cache import UNLIMITED, Memory, Reservation, Unlimited, as_memory
-from labcode.scheduler.kv_cache import memory as named_memory
+from labcode.scheduler.kv_cache import UNLIMITED, Memory, Reservation, Unlimited
+from labcode.scheduler.managers import as_memory
+from labcode.scheduler.managers import memory as named_memory
 from labcode.scheduler.preemption import Link, Preemption
 from labcode.scheduler.scheduler import EXPIRY, Scheduler
 from labcode.scheduler.waiting import KeyQueue, OrderKey, WaitingQueue, as_queue

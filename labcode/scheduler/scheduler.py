@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from labcode.checks import one_of
 from labcode.scheduler.admission import Check, fits_budget, fits_pool
 from labcode.scheduler.budgets import Budgets, Round
-from labcode.scheduler.kv_cache import Memory, as_memory
+from labcode.scheduler.kv_cache import Memory
+from labcode.scheduler.managers import as_memory
 from labcode.scheduler.preemption import Preemption
 from labcode.scheduler.request import Plan, Refusal, Request, RequestState, Results, Work
 from labcode.scheduler.states import QUEUED, RUNNING, TERMINAL, State
