@@ -207,7 +207,7 @@ def _budgets(max_bs: int, prefill: str, token_budget: int | str | None) -> Budge
     padded = isinstance(token_budget, str) and token_budget.startswith("padded:")
     if isinstance(token_budget, str):
         tokens = token_budget.removeprefix("padded:")
-        if not tokens.isdecimal() or prefill == "chunked":
+        if not tokens.isdecimal() or (padded and prefill == "chunked"):
             raise ValueError(
                 f"token_budget = {token_budget!r}: a number, or 'padded:NUMBER' with whole prompts, as in 'padded:4096'"
             )
