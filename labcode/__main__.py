@@ -49,7 +49,7 @@ def parser() -> argparse.ArgumentParser:
         default="max:8192",
         help='"max:TOKENS", declared, predicted, pow2, oracle, unlimited, "paged:TOKENS"',
     )
-    run.add_argument("--order", default="fcfs", help='fcfs, sjf, "sjf:SIGMA", deadline')
+    run.add_argument("--order", default="fcfs", help='fcfs, sjf, "sjf:SIGMA", deadline, drr, vtc')
     run.add_argument("--prefill", default="mixed", help=f"one of {', '.join(PREFILL_MODES)}")
     run.add_argument("--watermark", type=float, default=0.0, help="share of the blocks that admission leaves free (0)")
     run.add_argument("--predictor", default="exact", help='exact, "lognormal:SIGMA", "pow2:SIGMA"')

@@ -30,7 +30,7 @@ from labcode.simulation.batches import BatchRules, run_batches
 from labcode.simulation.clock import FOREVER, Executor, PaperClock
 from labcode.simulation.compiled_run import Columns, barred, compiled_run, compiles, needs, reasons
 from labcode.simulation.loop import Loop
-from labcode.simulation.requests import declared_limits, order_keys, requests_of
+from labcode.simulation.requests import declared_limits, fair_queue, order_keys, requests_of
 from labcode.workload import Workload
 from labcode.workload.prediction import Predictor, predict
 
@@ -81,8 +81,8 @@ def simulate(
         or ``"paged:16"``, ``"shared:16"``, or an object with ``try_admit``, ``grow`` and ``free``; see
         :func:`labcode.scheduler.memory`.
     order : str, function or object
-        ``"fcfs"``, ``"sjf"``, ``"sjf:0.5"``, ``"deadline"``, a key function of a `labcode.scheduler.Request`, or a
-        waiting queue.
+        ``"fcfs"``, ``"sjf"``, ``"sjf:0.5"``, ``"deadline"``, ``"drr"``, ``"drr:512"`` (its quantum), ``"vtc"``, a key
+        function of a `labcode.scheduler.Request`, or a waiting queue.
     prefill : {"mixed", "prefill_first", "chunked"}
         New prompts share a step with the decodes; or hold them up; or join in chunks within `token_budget`.
     cost : {"paper", "smooth", "measured"} or object
@@ -176,6 +176,8 @@ def _seen(load: Workload, memory: object, order: Any, predictor: str | Predictor
     declared = memory == "declared"
     predicted = predict(load, "exact" if memory == "oracle" else predictor, seed)
     limit = declared_limits(load, declared)
+    fair = fair_queue(order, load)
+    order = order if fair is None else fair
     if not isinstance(order, str) and (isinstance(order, WaitingQueue) or not callable(order)):
         return _Seen(Columns(limit, predicted, np.zeros(len(load)), declared), as_queue(order))
     requests = requests_of(load, predicted, declared) if callable(order) else []
