@@ -5,8 +5,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labcode.clipper import LatencyProfile, simulate_delayed, unbatched_rate
-from labcode.course.evidence.clipper import HIGH_FIXED, LOW_FIXED, delayed_batching, delayed_run
+from labcode.clipper import LatencyProfile, serve_queue, simulate_delayed, unbatched_rate
+from labcode.course.evidence.clipper import (
+    CLEAN,
+    HIGH_FIXED,
+    LOW_FIXED,
+    SLO,
+    delayed_batching,
+    delayed_run,
+    late_requests,
+    request_run,
+)
 from labcode.queueing import fcfs
 
 
@@ -94,3 +103,30 @@ def test_refusals_name_argument_and_value(changes, message):
         simulate_delayed(HIGH_FIXED, **arguments, rng=np.random.default_rng(0))
     with pytest.raises(ValueError, match="load = 0"):
         unbatched_rate(HIGH_FIXED, 0)
+
+
+def test_the_two_timers_by_hand():
+    # Batches of B take 1 s, wait at most 1. The second request comes during the first batch (1 to 2) at 1.9.
+    profile, arrivals = LatencyProfile(1.0, 1e-9), np.array([0.0, 1.9])
+    free, oldest = (serve_queue(profile, arrivals, 1.0, 5, rng=Gaps([]), timer=timer) for timer in ("free", "oldest"))
+    assert free.latency == pytest.approx([2.0, 2.1])  # free at 2, and a second more: 3 to 4
+    assert oldest.latency == pytest.approx([2.0, 2.0])  # its second is over at 2.9
+    late = serve_queue(profile, np.array([0.0, 1.1, 5.0]), 0.5, 5, rng=Gaps([]), timer="oldest")
+    assert late.latency == pytest.approx([1.5, 1.5, 1.5])
+    with pytest.raises(ValueError, match="timer"):
+        serve_queue(profile, arrivals, 1.0, 5, rng=Gaps([]), timer="never")
+
+
+def test_requests_are_late_although_no_batch_is():
+    run = request_run(1360.0, 34, seed=0)
+    assert CLEAN.latency(int(run.batch.max())) <= SLO
+    assert 0.1 < run.late_share(SLO) < 0.25
+    assert late_requests(1360.0, 34).mean == pytest.approx(0.16, abs=0.02)
+
+
+def test_half_the_slo_holds_for_evenly_spaced_arrivals_and_no_more():
+    half = CLEAN.max_batch(SLO / 2)
+    rate = CLEAN.throughput(half)
+    assert request_run(rate, half, None).latency.max() <= SLO
+    assert request_run(rate * 1.05, half, None).late_share(SLO) > 0.5
+    assert request_run(rate, 34, seed=0).late_share(SLO) > 0.1  # Poisson: the rule is no bound

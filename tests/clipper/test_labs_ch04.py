@@ -27,3 +27,11 @@ def test_wait_lab_pays_for_one_model_only():
 
 def test_decode_lab_has_34_at_8192():
     assert "largest that holds it is 34" in find("ch04-decode").run(max_bs=64, tpot=20.0, context=8192).headline
+
+
+def test_request_lab_has_late_requests_without_a_late_batch():
+    lab = find("ch04-request")
+    assert "17.4 % of the requests are late; the longest batch takes 20.0 ms" in lab.run(load=0.8).headline
+    even = lab.run(load=0.8, cap=14, arrivals="evenly spaced")
+    assert " 0.0 % of the requests are late" in even.headline  # the half-SLO rule, for those it is made for
+    assert lab.run(load=0.8, cap=14).panel("late").curve("this cap").at(0.8) > 0.4

@@ -1,5 +1,7 @@
 """Latency profiles: the lecture's arithmetic, fits that recover a line, decode limits, real measurements."""
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,7 +12,9 @@ from labcode.clipper import (
     LINEAR,
     MEDIUM,
     TOYS,
+    ControllerRun,
     LatencyProfile,
+    behind_a_call,
     decode_latency,
     decode_limit,
     decode_profile,
@@ -123,12 +127,22 @@ def test_decode_limit_is_the_largest_that_fits(context, tpot):
     assert decode_latency("llama3-8b", "h100", context, limit + 1) > tpot * (1 - 1e-6)
 
 
-def test_both_kernel_machines_agree():
-    inputs = np.random.default_rng(0).standard_normal((5, 20))
-    apart = kernel_machine(20, 30, rng=np.random.default_rng(1))(inputs)
-    together = kernel_machine(20, 30, together=True, rng=np.random.default_rng(1))(inputs)
-    assert apart.tolist() == together.tolist()
-    assert set(apart) <= {-1.0, 1.0}
+def test_all_kernel_machines_agree_behind_a_call_too():
+    inputs = np.random.default_rng(0).standard_normal((50, 20))
+    kinds = ({}, {"expanded": True}, {"together": True})
+    answers = [kernel_machine(20, 30, 0.3, rng=np.random.default_rng(1), **kind)(inputs) for kind in kinds]
+    called = behind_a_call(kernel_machine(20, 30, 0.3, rng=np.random.default_rng(1)))(inputs)
+    assert set(answers[0].tolist()) == {-1.0, 1.0}
+    for other in (*answers[1:], called):
+        assert other.tolist() == answers[0].tolist()
+    with pytest.raises(ValueError, match="expanded"):
+        kernel_machine(20, 30, together=True, expanded=False, rng=np.random.default_rng(1))
+
+
+def test_inputs_in_late_batches_weigh_more_than_late_batches():
+    run = ControllerRun(np.array([1, 9]), np.array([0.01, 0.03]))
+    assert run.late_share(0.02) == 0.5 and run.late_input_share(0.02) == 0.9
+    assert math.isnan(run.late_input_share(0.02, 2))
 
 
 def test_linear_model_is_an_argmax_of_a_product():

@@ -6,49 +6,61 @@ import numpy as np
 
 from labcode.clipper import AIMD, LatencyProfile, decode_limit, simulate_controller
 from labcode.course.code_tasks import Attempt, task
-from labcode.course.evidence.clipper import exercise_2
 from labcode.course.exercises import exercise
 
-ONE, TWO = LatencyProfile(0.006, 0.0001), LatencyProfile(0.0005, 0.004)  # exercise 4.1
+SHARED, SLOWER = LatencyProfile(0.004, 0.0008), LatencyProfile(0.004, 0.0016)  # exercise 4.1
+ONE, TWO = LatencyProfile(0.006, 0.0001), LatencyProfile(0.0005, 0.004)  # exercise 4.2
+REQUESTS, PROMISE = LatencyProfile(0.002, 0.001), 0.024  # exercise 4.5
 
 
-@exercise("L2a", 0)
+@exercise("4.1a", 0)
 def largest_batch() -> float:
-    """Largest batch of 3 + 0.5 B ms within 20 ms."""
-    return exercise_2()["max_batch"]
+    """Largest batch of 4 + 0.8 B ms within 30 ms."""
+    return SHARED.max_batch(0.030)
 
 
-@exercise("L2b", 0)
+@exercise("4.1b", 2e-3)
+def throughput() -> float:
+    """Inputs/s of largest batches back to back."""
+    return SHARED.throughput(SHARED.max_batch(0.030))
+
+
+@exercise("4.1c", 0)
 def slow_largest_batch() -> float:
-    """The same when each input costs double."""
-    return exercise_2()["slow_max_batch"]
+    """The largest batch when each input costs double."""
+    return SLOWER.max_batch(0.030)
 
 
-@exercise("L2c", 0)
+@exercise("4.1d", 0)
 def backs_off_to() -> float:
     """Batch size that AIMD retreats to after the next late batch."""
-    return exercise_2()["backs_off_to"]
+    controller = AIMD(0.030, start=SLOWER.max_batch(0.030))
+    size = before = controller.next_batch()
+    while size >= before:
+        controller.observe(size, SLOWER.latency(size))
+        before, size = size, controller.next_batch()
+    return size
 
 
-@exercise("L2q", 1e-3)
-def throughput() -> float:
-    """A largest batch every 20 ms, inputs/s."""
-    return exercise_2()["qps"]
-
-
-@exercise("4.1a", 1e-3)
+@exercise("4.2a", 1e-3)
 def gain_of_one() -> float:
     """The most that batching can gain for 6 + 0.1 B ms."""
     return 1 + ONE.half_batch()
 
 
-@exercise("4.1b", 5e-3)
+@exercise("4.2b", 1e-3)
+def gain_of_two() -> float:
+    """The most that batching can gain for 0.5 + 4 B ms."""
+    return 1 + TWO.half_batch()
+
+
+@exercise("4.2c", 5e-3, share=True)
 def share_of_ceiling() -> float:
     """Share of the ceiling that model one reaches at 20 ms."""
     return ONE.throughput(ONE.max_batch(0.020)) * ONE.per_input
 
 
-@exercise("4.1c", 5e-3)
+@exercise("4.2d", 5e-3)
 def gain_of_patience() -> float:
     """Factor in throughput when the target goes from 20 to 40 ms."""
     return ONE.throughput(ONE.max_batch(0.040)) / ONE.throughput(ONE.max_batch(0.020))
@@ -62,41 +74,65 @@ def late_share(limit: int, additive: int) -> float:
     return run.late_share(limit, 600)
 
 
-@exercise("4.2a", 2e-2)
+@exercise("4.3a", 2e-2, share=True)
 def late_at_4() -> float:
     """Share late at limit 4, +1."""
     return late_share(4, 1)
 
 
-@exercise("4.2b", 2e-2)
-def late_at_34() -> float:
-    """Share late at limit 34, +1."""
-    return late_share(34, 1)
+@exercise("4.3b", 2e-2, share=True)
+def late_at_24() -> float:
+    """Share late at limit 24, +1."""
+    return late_share(24, 1)
 
 
-@exercise("4.2c", 5e-2)
+@exercise("4.3c", 5e-2, share=True)
 def late_at_600() -> float:
     """Share late at limit 600, +1."""
     return late_share(600, 1)
 
 
-@exercise("4.2d", 5e-2)
+@exercise("4.3d", 5e-2, share=True)
 def late_at_600_bold() -> float:
     """Share late at limit 600, +10."""
     return late_share(600, 10)
 
 
-@exercise("4.3a", 0)
+@exercise("4.4a", 0)
 def at_2048() -> float:
     """Largest decode batch within 20 ms at context 2,048."""
     return decode_limit("llama3-8b", "h100", 2048, 0.020)
 
 
-@exercise("4.3b", 0)
+@exercise("4.4b", 0)
 def two_crowds() -> float:
     """Largest even batch within 20 ms, half at context 512, half at 8,192."""
     largest = decode_limit("llama3-8b", "h100", (512 + 8192) // 2, 0.020)
     return largest - largest % 2
+
+
+@exercise("4.5a", 0)
+def batch_within() -> float:
+    """Largest batch of 2 + B ms within 24 ms."""
+    return REQUESTS.max_batch(PROMISE)
+
+
+@exercise("4.5b", 2e-2)
+def worst_request() -> float:
+    """Longest that a request takes with such batches back to back, ms."""
+    return 2e3 * REQUESTS.latency(REQUESTS.max_batch(PROMISE))
+
+
+@exercise("4.5c", 0)
+def half_slo_batch() -> float:
+    """Largest batch by the half-SLO rule."""
+    return REQUESTS.max_batch(PROMISE / 2)
+
+
+@exercise("4.5d", 5e-3)
+def half_slo_rate() -> float:
+    """Rate that the rule promises, requests/s."""
+    return REQUESTS.throughput(REQUESTS.max_batch(PROMISE / 2))
 
 
 @task("4.build", limit=5.0)
