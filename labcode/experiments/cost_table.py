@@ -6,7 +6,7 @@ said of capacity or of an order of policies is computed under all three costs, o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -28,6 +28,7 @@ def under_costs(
     measure: Callable[..., float] = drain_rate,
     seeds: int = 4,
     gpu: str = "a100-80",
+    costs: Sequence[str] = COSTS,
 ) -> Values:
     """Measure every setting under the three costs, with the same requests for all of them.
 
@@ -42,7 +43,8 @@ def under_costs(
     seeds : int
         At least 2: seeds 0 to seeds - 1.
     gpu : str
-        One for which kernels were measured.
+        "measured" needs one for which kernels were measured.
+    costs : sequence of str
 
     Returns
     -------
@@ -53,7 +55,7 @@ def under_costs(
     return {
         (name, cost): [measure(load, gpu=gpu, cost=cost, **options) for load in loads]
         for name, options in settings.items()
-        for cost in COSTS
+        for cost in costs
     }
 
 
@@ -82,5 +84,5 @@ def cost_table(values: Values, base: str | None = None, digits: int = 1) -> pd.D
         by = change(values, name, base, cost)
         return f"{shown} ({100 * by.mean:+.1f} ± {100 * by.half:.1f} %)"
 
-    names = list(dict.fromkeys(name for name, _ in values))
-    return pd.DataFrame({cost: {name: cell(name, cost) for name in names} for cost in COSTS})
+    names, costs = (list(dict.fromkeys(key[part] for key in values)) for part in (0, 1))
+    return pd.DataFrame({cost: {name: cell(name, cost) for name in names} for cost in costs})

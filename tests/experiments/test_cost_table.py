@@ -37,3 +37,5 @@ def test_the_table_says_the_mean_and_the_paired_change():
 def test_another_measure_may_be_taken():
     found = under_costs(chat, {"one": {"max_bs": 4}}, lambda load, **options: float(options["max_bs"]), seeds=2)
     assert set(map(tuple, found.values())) == {(4.0, 4.0)}
+    roofs = under_costs(chat, {"one": {}}, lambda load, **options: 1.0, seeds=2, gpu="h100", costs=("paper", "smooth"))
+    assert list(cost_table(roofs).columns) == ["paper", "smooth"]
