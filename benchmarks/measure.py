@@ -21,7 +21,7 @@ import pandas as pd
 
 from labcode import SLO, goodput, simulate, workload
 from labcode.cost import MeasuredCost
-from labcode.scheduler.kv_cache import memory as memory_manager
+from labcode.scheduler.managers import memory as memory_manager
 from labcode.workload import Workload
 
 SHARED = Path(os.environ.get("LABCODE_SHARED_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))

@@ -1,4 +1,4 @@
-"""From a shell: ``python -m labcode run ...`` simulates, ``python -m labcode ledger`` reproduces the seeds' figures."""
+"""From a shell: ``python -m labcode run ...`` simulates, ``python -m labcode ledger`` reproduces published figures."""
 
 from __future__ import annotations
 
@@ -43,19 +43,25 @@ def parser() -> argparse.ArgumentParser:
     run.add_argument("--model", default="llama3-8b", help=f"one of {', '.join(MODELS)}")
     run.add_argument("--gpu", default="h100", help=f"one of {', '.join(GPUS)}, or several: 16xa100-40")
     run.add_argument("--engine", default="continuous", help=f"one of {', '.join(ENGINES)}")
-    run.add_argument("--max-bs", type=int, default=256, help="seats (256)")
+    run.add_argument("--max-bs", type=int, default=256, help="places in the running batch (256)")
     run.add_argument(
-        "--memory", default="max:8192", help='"max:TOKENS", pow2, oracle, unlimited, paged, "paged:TOKENS"'
+        "--memory",
+        default="max:8192",
+        help='"max:TOKENS", declared, predicted, pow2, oracle, unlimited, "paged:TOKENS"',
     )
-    run.add_argument("--order", default="fcfs", help='fcfs, sjf, "sjf:SIGMA", deadline')
+    run.add_argument("--order", default="fcfs", help='fcfs, sjf, "sjf:SIGMA", deadline, drr, vtc')
     run.add_argument("--prefill", default="mixed", help=f"one of {', '.join(PREFILL_MODES)}")
-    run.add_argument("--token-budget", type=int, default=None, help="new tokens a step, for --prefill chunked")
+    run.add_argument("--watermark", type=float, default=0.0, help="share of the blocks that admission leaves free (0)")
+    run.add_argument("--predictor", default="exact", help='exact, "lognormal:SIGMA", "pow2:SIGMA"')
+    run.add_argument("--token-budget", default=None, help='new tokens a step, as in 512 or "padded:4096"')
     run.add_argument("--cost", default="paper", help=f"one of {', '.join(COSTS)}")
     run.add_argument("--slo-ttft", type=float, default=1.0, help="seconds (1.0)")
     run.add_argument("--slo-tpot", type=float, default=0.05, help="seconds (0.05)")
     run.add_argument("--json", action="store_true", help="print JSON instead of a table")
     run.add_argument("--requests", metavar="FILE", help="also write the table of requests as CSV")
-    book = commands.add_parser("ledger", help="compute every figure that the seeds state; exit 1 if one is off")
+    book = commands.add_parser(
+        "ledger", help="compute every published figure that the book reproduces; exit 1 if one is off"
+    )
     book.add_argument("--json", action="store_true", help="print JSON instead of a table")
     book.add_argument("--only", nargs="+", metavar="ID", help="these rows only, as in --only L14 C07")
     return top
@@ -78,7 +84,20 @@ def run(options: argparse.Namespace) -> int:
         if value is not None and not value > 0:
             raise ValueError(f"--{name} = {value!r}: must be above 0")
     slo = SLO(options.slo_ttft, options.slo_tpot)
-    names = ("model", "gpu", "engine", "max_bs", "memory", "order", "prefill", "token_budget", "cost", "seed")
+    names = (
+        "model",
+        "gpu",
+        "engine",
+        "max_bs",
+        "memory",
+        "order",
+        "prefill",
+        "token_budget",
+        "cost",
+        "seed",
+        "watermark",
+        "predictor",
+    )
     settings: dict[str, Any] = {name: getattr(options, name) for name in names}
     load = chosen_load(options)
     outcome = simulate(load, **settings)

@@ -20,8 +20,9 @@ from labcode.results.record import Record
 from labcode.results.run import Run
 from labcode.scheduler.admission import Check, fits_context
 from labcode.scheduler.budgets import PREFILL_MODES, Budgets
-from labcode.scheduler.kv_cache import UNLIMITED, Memory, Reservation, Unlimited, as_memory
-from labcode.scheduler.kv_cache import memory as named_memory
+from labcode.scheduler.kv_cache import UNLIMITED, Memory, Reservation, Unlimited
+from labcode.scheduler.managers import as_memory
+from labcode.scheduler.managers import memory as named_memory
 from labcode.scheduler.preemption import Link, Preemption
 from labcode.scheduler.scheduler import EXPIRY, Scheduler
 from labcode.scheduler.waiting import KeyQueue, OrderKey, WaitingQueue, as_queue
@@ -29,7 +30,7 @@ from labcode.simulation.batches import BatchRules, run_batches
 from labcode.simulation.clock import FOREVER, Executor, PaperClock
 from labcode.simulation.compiled_run import Columns, barred, compiled_run, compiles, needs, reasons
 from labcode.simulation.loop import Loop
-from labcode.simulation.requests import declared_limits, order_keys, requests_of
+from labcode.simulation.requests import declared_limits, fair_queue, order_keys, requests_of
 from labcode.workload import Workload
 from labcode.workload.prediction import Predictor, predict
 
@@ -80,8 +81,8 @@ def simulate(
         or ``"paged:16"``, ``"shared:16"``, or an object with ``try_admit``, ``grow`` and ``free``; see
         :func:`labcode.scheduler.memory`.
     order : str, function or object
-        ``"fcfs"``, ``"sjf"``, ``"sjf:0.5"``, ``"deadline"``, a key function of a `labcode.scheduler.Request`, or a
-        waiting queue.
+        ``"fcfs"``, ``"sjf"``, ``"sjf:0.5"``, ``"deadline"``, ``"drr"``, ``"drr:512"`` (its quantum), ``"vtc"``, a key
+        function of a `labcode.scheduler.Request`, or a waiting queue.
     prefill : {"mixed", "prefill_first", "chunked"}
         New prompts share a step with the decodes; or hold them up; or join in chunks within `token_budget`.
     cost : {"paper", "smooth", "measured"} or object
@@ -175,6 +176,8 @@ def _seen(load: Workload, memory: object, order: Any, predictor: str | Predictor
     declared = memory == "declared"
     predicted = predict(load, "exact" if memory == "oracle" else predictor, seed)
     limit = declared_limits(load, declared)
+    fair = fair_queue(order, load)
+    order = order if fair is None else fair
     if not isinstance(order, str) and (isinstance(order, WaitingQueue) or not callable(order)):
         return _Seen(Columns(limit, predicted, np.zeros(len(load)), declared), as_queue(order))
     requests = requests_of(load, predicted, declared) if callable(order) else []
@@ -206,7 +209,7 @@ def _budgets(max_bs: int, prefill: str, token_budget: int | str | None) -> Budge
     padded = isinstance(token_budget, str) and token_budget.startswith("padded:")
     if isinstance(token_budget, str):
         tokens = token_budget.removeprefix("padded:")
-        if not tokens.isdecimal() or prefill == "chunked":
+        if not tokens.isdecimal() or (padded and prefill == "chunked"):
             raise ValueError(
                 f"token_budget = {token_budget!r}: a number, or 'padded:NUMBER' with whole prompts, as in 'padded:4096'"
             )

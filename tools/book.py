@@ -22,6 +22,7 @@ from jupyter_cache import get_cache
 
 from tools.execute import run_all
 from tools.fingerprint import cache_path, discard_if_changed
+from tools.finish import finish
 from tools.numbers import stale
 from tools.pages import problems, toc_files
 from tools.serve import serve
@@ -104,6 +105,7 @@ def build(workers: int, everything: bool = False) -> list[str]:
     step("pages; warnings are errors")
     if not build_pages(everything):
         return ["jupyter-book reported warnings or errors; see above"]
+    finish(HTML)
     step("checks")
     wrong = problems(ROOT, HTML)
     if not wrong:

@@ -56,6 +56,7 @@ window.labAsk = (function () {
       this.open();
       this.lab.move([...this.ask.reveal]);
       this.judge(text, true);
+      if (this.lab.player) { this.lab.player.go(0); this.lab.player.start(); }
     }
 
     // What you said and what happened; folded to a line when the page is seen again.

@@ -11,6 +11,7 @@
   const labs = new Map(); // lab id -> Lab
   const { Chart, element, hatches } = window.labCharts;
   const { Ask, kept } = window.labAsk;
+  const { Player } = window.labFlow;
 
   // ---- small things ----------------------------------------------------------------------------------------------------
   function load(url) {
@@ -102,6 +103,10 @@
       this.words = element("p", { class: "lab-setting" });
       const panels = element("div", { class: `lab-panels lab-panels-${Math.min(this.charts.length, 2)}`, role: "group",
         "aria-label": "Charts", "aria-describedby": `${this.id}-alt` }, ...this.charts.map((chart) => chart.node));
+      if (data.flows) {
+        this.player = new Player(data.flows[0].title, data.flowLegend, this.id);
+        panels.prepend(this.player.node);
+      }
       this.stage = element("div", { class: "lab-stage" }, this.words, this.headline, this.alt, panels);
       const live = element("div", { class: "lab-body lab-live" },
         element("div", { class: "lab-side" },
@@ -193,6 +198,7 @@
       this.words.textContent = this.data.controls.map((control, i) => `${control.label}: ${control.texts[setting[i]]}`).join(", ");
       this.alt.textContent = state.alt;
       this.charts.forEach((chart, i) => chart.show(state.panels[i]));
+      if (this.player) this.player.show(this.data.flows[state.flow]);
       await Promise.all(this.charts.map((chart) => chart.view.runAsync()));
     }
 
@@ -204,14 +210,12 @@
       const next = () => row[at++];
       const array = (i) => (i < 0 ? null : arrays[i]);
       const headline = strings[next()], said = next();
-      return {
-        headline, alt: said < 0 ? headline : strings[said],
-        panels: panels.map((panel) => ({
+      const decoded = panels.map((panel) => ({
           text: strings[next()], marks: marks[next()].map(([kind, x, y, label]) => [kind, x, y, strings[label]]),
           xdom: array(next()), ydom: array(next()),
           series: panel.series.map(() => ({ x: array(next()), y: array(next()), y2: array(next()) })),
-        })),
-      };
+        }));
+      return { headline, alt: said < 0 ? headline : strings[said], panels: decoded, flow: this.data.flows ? next() : null };
     }
 
     fit() {
@@ -293,6 +297,13 @@
       if (kept(node.dataset.lab) !== null) node.removeAttribute("data-covered");
       watcher.observe(node);
     }
+    // A wide lab lies over the page's margin, where the contents are: they step aside meanwhile.
+    const inView = new Set();
+    const margin = new IntersectionObserver(function (entries) {
+      for (const entry of entries) inView[entry.isIntersecting ? "add" : "delete"](entry.target);
+      document.body.classList.toggle("lab-in-view", inView.size > 0);
+    }, { rootMargin: "-64px 0px 0px 0px" });
+    for (const node of nodes) margin.observe(node);
     window.addEventListener("hashchange", () => arrive(false));
     arrive(true);
   }

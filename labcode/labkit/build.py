@@ -31,7 +31,16 @@ def lab_digest(lab: Lab) -> str:
     """Return the hash of everything that a lab's data file depends on."""
     module = sys.modules.get(lab.compute.__module__)
     start = Path(module.__file__) if module is not None and module.__file__ else _HERE / "lab.py"
-    names = ("page_data.py", "render_vega.py", "scales.py", "swatch.py", "theme.py", "build.py")
+    names = (
+        "flow.py",
+        "flow_picture.py",
+        "page_data.py",
+        "render_vega.py",
+        "scales.py",
+        "swatch.py",
+        "theme.py",
+        "build.py",
+    )
     makers = [_HERE / name for name in names]
     return digests.digest(start, lab.id, *(path.read_text(encoding="utf-8") for path in makers))
 

@@ -12,10 +12,15 @@ from typing import Any
 import ipywidgets as widgets
 
 from labcode import checks
+from labcode.labkit.flow import Flow
+from labcode.labkit.flow_picture import pictures
 from labcode.labkit.lab import NUMBERS, Control, Lab, Result
 from labcode.labkit.prediction import Prediction
 from labcode.labkit.render_matplotlib import Picture
+from labcode.labkit.theme import colours
 
+FRAMES = 200  # From the start of a flow to its end, at ten a second.
+INKS = colours("light")
 _STYLE = {"description_width": "initial"}
 
 
@@ -46,6 +51,14 @@ class Live:
         self.sentences = widgets.HTML()
         self.picture = widgets.Image(format="png", layout=widgets.Layout(width="100%", max_width="920px"))
         self.answer: str | None = None
+        self.flow: Flow | None = None
+        self.lanes = widgets.HTML()
+        self.play = widgets.Play(min=0, max=FRAMES, interval=100, description="Play")
+        self.clock = widgets.IntSlider(min=0, max=FRAMES, description="Time", readout=False)
+        widgets.jslink((self.play, "value"), (self.clock, "value"))
+        self.clock.observe(lambda _change: self._draw_flow(), names="value")
+        self.player = widgets.VBox([self.lanes, widgets.HBox([self.play, self.clock])])
+        self.player.layout.display = "none"
         self._drawn: Picture | None = None
         self._scale: list[Any] = []
         self._quiet = False
@@ -59,7 +72,7 @@ class Live:
             [*self.controls.values(), reset], layout=widgets.Layout(flex_flow="row wrap", align_items="center")
         )
         self.question = widgets.VBox()
-        self.stage = widgets.VBox([self.headline, self.message, self.picture, self.sentences])
+        self.stage = widgets.VBox([self.headline, self.message, self.player, self.picture, self.sentences])
         self.view = widgets.VBox([title, self.question, bar, self.stage])
         if lab.predict is not None:
             self.question.children = self._ask(lab.predict)
@@ -149,11 +162,30 @@ class Live:
         else:
             self._drawn.update(result.panels)
         self.picture.value = self._drawn.png()
+        self._show_flow(result.flow)
         self.headline.value = (
             f"<p role='status' style='font-size:1.05em;margin:.4em 0'><b>{escape(result.headline)}</b></p>"
         )
         items = "".join(f"<li><b>{escape(p.title)}.</b> {escape(p.text)}</li>" for p in result.panels if p.text)
         self.sentences.value = f"<ul style='line-height:1.4'>{items}</ul>" if items else ""
+
+    def _show_flow(self, flow: Flow | None) -> None:
+        """Show the moment of the clock in the runs that can be played, if the lab has some."""
+        first, self.flow = self.flow is None, flow
+        self.player.layout.display = "none" if flow is None else ""
+        if flow is not None and first:
+            self.clock.value = round(FRAMES * flow.still / flow.end)
+        self._draw_flow()
+
+    def _draw_flow(self) -> None:
+        if self.flow is None:
+            return
+        t = self.flow.end * self.clock.value / FRAMES
+        lanes = "".join(f"<div style='flex:1 1 20em'>{lane}</div>" for lane in pictures(self.flow, t, INKS.__getitem__))
+        self.lanes.value = (
+            f"<b>{escape(self.flow.title)}</b> at {1000 * t:.0f} ms"
+            f"<div style='display:flex;flex-wrap:wrap;gap:1.5em;max-width:920px;font-family:sans-serif'>{lanes}</div>"
+        )
 
     def _changed(self, _change: object) -> None:
         if not self._quiet:

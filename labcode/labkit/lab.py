@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from labcode import checks
+from labcode.labkit.flow import Flow
 from labcode.labkit.panel import Panel, said
 from labcode.labkit.prediction import Prediction, Verdict
 from labcode.labkit.words import counted
@@ -101,10 +102,13 @@ class Result:
         At least one; the same keys in every state of a lab.
     headline : str
         One line that says what just happened, with its numbers.
+    flow : Flow, optional
+        Runs that the reader can play; in every state of a lab or in none.
     """
 
     panels: tuple[Panel, ...]
     headline: str
+    flow: Flow | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "panels", tuple(self.panels))

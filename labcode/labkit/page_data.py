@@ -13,6 +13,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from labcode.labkit import scales
+from labcode.labkit.flow import compact
+from labcode.labkit.flow_picture import legend
 from labcode.labkit.lab import NUMBERS, Lab, Result, describe
 from labcode.labkit.panel import Axis, Mark, Panel, Series
 from labcode.labkit.render_vega import panel_spec
@@ -199,14 +201,19 @@ def page_data(lab: Lab, results: Sequence[Result]) -> dict[str, Any]:
     scaled = _Table()
     groups = [scaled.index([params[name] for name in lab.scaled_by]) for params in states]
     pages = [_PanelPage(lab, panels, groups) for panels in _structure(lab, results)]
-    strings, arrays, marks = _Table(), _Table(), _Table()
+    strings, arrays, marks, flows = _Table(), _Table(), _Table(), _Table()
     rows = []
     for i, (result, params) in enumerate(zip(results, states, strict=True)):
         alt = -1 if lab.alt is describe else strings.index(lab.alt_text(result, params))
         row = [strings.index(result.headline), alt]
         for page in pages:
             row += page.row(i, strings, arrays, marks)
+        if result.flow is not None:
+            row.append(flows.index(compact(result.flow)))
         rows.append(row)
+    if flows.rows and any(result.flow is None for result in results):
+        raise ValueError(f"Lab {lab.id!r}: a flow is needed in every state or in none")
+    moving = {"flows": flows.rows, "flowLegend": legend()} if flows.rows else {}
     return {
         "id": lab.id,
         "title": lab.title,
@@ -229,7 +236,7 @@ def page_data(lab: Lab, results: Sequence[Result]) -> dict[str, Any]:
         "arrays": arrays.rows,
         "marks": marks.rows,
         "states": rows,
-    }
+    } | moving
 
 
 def script(data: dict[str, Any]) -> str:

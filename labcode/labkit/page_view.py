@@ -11,6 +11,8 @@ from __future__ import annotations
 from html import escape
 
 from labcode.labkit.build import lab_digest
+from labcode.labkit.flow import Flow
+from labcode.labkit.flow_picture import legend, pictures
 from labcode.labkit.lab import NUMBERS, Control, Lab
 from labcode.labkit.panel import Panel, Series
 from labcode.labkit.render_matplotlib import PLAIN_SIZE, draw
@@ -57,6 +59,16 @@ def _entry(s: Series) -> str:
     return f'<li class="lab-none">{row} (no data)</li>' if none else f"<li>{row}</li>"
 
 
+def _moving(flow: Flow) -> str:
+    """Return a flow as it stands still, with room for the player."""
+    return (
+        f'<figure class="lab-panel lab-flow"><figcaption class="lab-panel-title">{escape(flow.title)}</figcaption>'
+        f'<ul class="lab-legend">{legend()}</ul><div class="lab-lanes">{"".join(pictures(flow, flow.still))}</div>'
+        f'<div class="lab-player"><output class="lab-time">{1000 * flow.still:.0f} ms</output></div>'
+        f'<p class="lab-text">{escape(flow.in_words(flow.still))}</p></figure>'
+    )
+
+
 def _figure(panel: Panel, salt: str) -> str:
     alt = f"{panel.title}. {panel.y.label} against {panel.x.label}. {panel.text}"
     picture = inline(draw([panel], PLAIN_SIZE, plain=True), alt, f"{salt}-{panel.key}")
@@ -84,6 +96,8 @@ class Still:
     def _repr_html_(self) -> str:
         lab, panels = self.lab, self.result.panels
         figures = "".join(_figure(panel, lab.id) for panel in panels)
+        if self.result.flow is not None:
+            figures = _moving(self.result.flow) + figures
         covered = ' data-covered=""' if lab.predict is not None else ""
         # The version keeps a browser from pairing a new page with an old data file.
         return (

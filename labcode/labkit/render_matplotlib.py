@@ -17,7 +17,9 @@ from matplotlib.transforms import Bbox
 from labcode.labkit import scales
 from labcode.labkit.matplotlib_artists import DPI, NO_DATA, bars, cells, curve, legend_entry, limit
 from labcode.labkit.panel import Axis, Panel
+from labcode.labkit.svg import inline
 from labcode.labkit.theme import SHAPES_UP_TO, colours
+from labcode.labkit.view import in_page
 
 PANEL_SIZE = (4.7, 3.1)  # Inches, with everything around a panel.
 PLAIN_SIZE = (4.7, 2.55)  # The same without title and legend.
@@ -46,7 +48,18 @@ def legend_columns(panel: Panel) -> int:
 
 
 class ShownFigure(Figure):
-    """A figure that a notebook shows by itself, without pyplot's backend."""
+    """A figure of panels that a notebook shows by itself, without pyplot's backend.
+
+    In the book's pages it is SVG that follows the reader's theme, elsewhere a PNG.
+    """
+
+    panels: Sequence[Panel] = ()
+
+    def _repr_html_(self) -> str | None:
+        if not in_page():
+            return None
+        alt = " ".join(f"{p.title}. {p.y.label} against {p.x.label}. {p.text}".strip() for p in self.panels)
+        return inline(self, alt, alt).replace("lab-picture", "figure-picture")
 
     def _repr_png_(self) -> bytes:
         out = io.BytesIO()
@@ -97,6 +110,7 @@ class Picture:
             wspace=0.67 / (across - 0.67),
             hspace=(1.2 + extra) / (down - 1.2 - extra),
         )
+        self.figure.panels = panels
         self.axes = [self.figure.add_subplot(self._rows, self._columns, i + 1) for i in range(len(panels))]
         self._base = [{along: scales.extent(panel, along) for along in "xy"} for panel in panels]
         self._frames: list[Hashable] = [None] * len(panels)

@@ -6,7 +6,8 @@ plan, its results · `waiting` orders of the queue · `kv_cache` one pool of blo
 """
 
 from labcode.scheduler.budgets import Budgets
-from labcode.scheduler.kv_cache import Memory, memory
+from labcode.scheduler.kv_cache import Memory
+from labcode.scheduler.managers import memory
 from labcode.scheduler.preemption import Preemption
 from labcode.scheduler.request import Plan, Refusal, Request, RequestState, Results
 from labcode.scheduler.scheduler import Scheduler

@@ -1,15 +1,14 @@
 """The KV cache as a resource: one pool of blocks, and the rules by which requests take from it.
 
 A scheduler asks a memory manager three things: may this request come in, may it grow, it has left.  `Memory` is the
-base class; what a manager does not say has a sensible default.  A reader's own object needs `try_admit`, `grow` and
-`free` alone, and whatever else it offers is used (see `as_memory`).
+base class; what a manager does not say has a sensible default.  (By name, and a reader's own: see
+:mod:`labcode.scheduler.managers`.)
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
-from typing import Any
 
 from labcode.checks import fraction, integer
 from labcode.scheduler.request import Request
@@ -73,6 +72,9 @@ class Memory:
     def cached(self, request: Request) -> int:
         """Return how many of the request's first positions are in the pool already (shared prefixes), in tokens."""
         return 0
+
+    def publish(self, request: Request) -> None:
+        """Hear that the whole prompt of `request` is computed now, so that others may share its blocks."""
 
     @property
     def reserved(self) -> int | None:
@@ -326,74 +328,3 @@ class Paged(Memory):
             self.references[block] -= 1
             if self.references[block] == 0:
                 self.idle[block] = None
-
-
-class Adapted(Memory):
-    """A reader's object with `try_admit`, `grow` and `free`, and whatever else of `Memory` it offers."""
-
-    def __init__(self, own: Any) -> None:
-        self.own = own
-        for name in ("try_admit", "grow", "free", "refusal", "horizon", "cached", "capacity"):
-            if hasattr(own, name):
-                setattr(self, name, getattr(own, name))
-
-    @property
-    def reserved(self) -> int | None:
-        """What the object says, if it says anything."""
-        return getattr(self.own, "reserved", None)
-
-
-def as_memory(own: Any) -> Memory:
-    """Return `own` as a memory manager: itself, or adapted if it has the three methods.
-
-    Raises
-    ------
-    ValueError
-        If one of the three is missing.
-    """
-    if isinstance(own, Memory):
-        return own
-    if not all(callable(getattr(own, name, None)) for name in ("try_admit", "grow", "free")):
-        raise ValueError(f"memory = {own!r}: an object needs the methods try_admit, grow and free")
-    return Adapted(own)
-
-
-def memory(policy: str, capacity: int, watermark: float = 0.0) -> Memory:
-    """Return the memory manager called `policy` over a pool of `capacity` tokens.
-
-    Parameters
-    ----------
-    policy : str
-        ``"max:8192"`` reserves 8192 positions for everybody and refuses what is longer; ``"declared"`` prompt and the
-        sender's own limit (Orca's rule); ``"predicted"`` and ``"oracle"`` prompt and predicted output (an oracle is a
-        predictor that is right); ``"pow2"`` the same with the prediction rounded up to a power of two;
-        ``"unlimited"`` nothing; ``"paged"`` or ``"paged:16"`` blocks as they are needed, ``"shared:16"`` with shared
-        prefixes.
-    watermark : float
-        For pages.
-
-    Raises
-    ------
-    ValueError
-        If the name is unknown.
-    """
-    name, _, argument = policy.partition(":")
-    number = int(argument) if argument.isdecimal() else 0
-    if name in ("paged", "shared") and (number > 0 or not argument):
-        return Paged(capacity, number or 16, watermark, share=name == "shared")
-    if watermark != 0:
-        raise ValueError(f"watermark = {watermark!r}: only memory='paged' has one, memory is {policy!r}")
-    if name == "max" and number > 0:
-        return Reservation(capacity, lambda request: number, number)
-    if policy == "declared":
-        return Reservation(capacity, positions_needed)
-    if policy in ("oracle", "predicted"):
-        return Reservation(capacity, lambda request: positions_needed(request, request.expected))
-    if policy == "pow2":
-        return Reservation(capacity, lambda request: positions_needed(request, power_of_two(request.expected)))
-    if policy == "unlimited":
-        return Unlimited()
-    raise ValueError(
-        f'memory = {policy!r}: known are "max:TOKENS" (as in "max:8192"), "declared", "predicted", "oracle", "pow2", '
-        '"unlimited", "paged", "paged:TOKENS" (a block), "shared", or an object with try_admit, grow and free'
-    )

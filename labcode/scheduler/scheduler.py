@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from labcode.checks import one_of
 from labcode.scheduler.admission import Check, fits_budget, fits_pool
 from labcode.scheduler.budgets import Budgets, Round
-from labcode.scheduler.kv_cache import Memory, Paged, as_memory
+from labcode.scheduler.kv_cache import Memory
+from labcode.scheduler.managers import as_memory
 from labcode.scheduler.preemption import Preemption
 from labcode.scheduler.request import Plan, Refusal, Request, RequestState, Results, Work
 from labcode.scheduler.states import QUEUED, RUNNING, TERMINAL, State
@@ -180,27 +181,27 @@ class Scheduler:
         steps = results.steps
         for state in plan.decode:
             if state.state in RUNNING:
+                if self._hears:
+                    self.queue.served(state.request, steps, steps, state.computed)
                 state.computed += steps
                 state.generated += steps
                 if steps > 1:
                     self.memory.grow(state.request, state.computed)
-                if self._hears:
-                    self.queue.served(state.request, steps, steps)
         for work in plan.prefill:
             state = work.request
             if state.state not in RUNNING:
                 continue
             token = work.yields
+            if self._hears:
+                self.queue.served(state.request, work.new, int(token), work.past)
             state.computed += work.new
-            if state.computed >= state.request.prompt and isinstance(self.memory, Paged):
+            if work.past < state.request.prompt <= state.computed:
                 self.memory.publish(state.request)
             if token:
                 state.generated += 1
                 if state.state is State.PREFILLING:
                     state.move(State.DECODING)
                     self.version += 1
-            if self._hears:
-                self.queue.served(state.request, work.new, int(token))
         for number, reason in results.failed.items():
             self._end(number, State.FAILED, reason)
         for number in results.finished:
@@ -215,13 +216,15 @@ class Scheduler:
             return 1
         if len(plan.decode) < len(self.running):
             return 1
+        if self._hears and self.waiting and len(self.running) < self.budgets.max_bs:
+            return 1  # each step's account may put somebody else at the head, who fits
         # The first step's position is taken already, so every holder stands one further.
         return 1 + self.memory.horizon([(state.request, state.computed + 1) for state in plan.decode])
 
     @property
     def open(self) -> bool:
-        """Whether somebody who came now could take a place: if not, arrivals change no plan."""
-        return len(self.running) < self.budgets.max_bs
+        """Whether somebody who came now could change a plan: there is a place, or the queue keeps accounts."""
+        return self._hears or len(self.running) < self.budgets.max_bs
 
     # How it is done -------------------------------------------------------------------------------------------
 
@@ -355,6 +358,7 @@ class Scheduler:
         state.reason = reason
         self._release(state, to)
         self._turn.pop(state.id, None)
+        self.queue.ended(state.request)
         self.ended.append(state)
 
     def _release(self, state: RequestState, to: State) -> None:

@@ -35,8 +35,15 @@ class WaitingQueue:
         """Return how many wait (those who have left meanwhile may be counted)."""
         raise NotImplementedError
 
-    def served(self, request: Request, positions: int, tokens: int) -> None:
-        """Hear that a step computed `positions` positions and `tokens` new tokens for `request` (for fair orders)."""
+    def served(self, request: Request, positions: int, tokens: int, past: int) -> None:
+        """Hear what was done for `request`: `positions` on top of `past` cached ones, `tokens` new tokens.
+
+        As many tokens as positions may be so many decode steps in a row.  A queue that listens is told of arrivals
+        in time, even while all places are taken.
+        """
+
+    def ended(self, request: Request) -> None:
+        """Hear that `request` has reached a terminal state, wherever it stood; it may never have been in the queue."""
 
 
 class KeyQueue(WaitingQueue):
@@ -163,13 +170,15 @@ class SkippingQueue(WaitingQueue):
 
 
 class Adapted(WaitingQueue):
-    """A reader's object with `push`, `peek`, `pop` and a length, and `served` if it has one."""
+    """A reader's object with `push`, `peek`, `pop` and a length, and `served` and `ended` if it has them."""
 
     def __init__(self, own: Any) -> None:
         self.own = own
         self.push, self.peek, self.pop = own.push, own.peek, own.pop  # type: ignore[method-assign]
         if hasattr(own, "served"):
             self.served = own.served  # type: ignore[method-assign]
+        if hasattr(own, "ended"):
+            self.ended = own.ended  # type: ignore[method-assign]
 
     def __len__(self) -> int:
         """Return how many wait."""

@@ -9,7 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from labcode.checks import number
+from labcode.checks import number, positive
+from labcode.scheduler.fair import DeficitRoundRobin, TenantQueue, VirtualTokenCounter
 from labcode.scheduler.request import Request
 from labcode.scheduler.waiting import OrderKey
 from labcode.workload import Workload
@@ -58,6 +59,28 @@ def requests_of(load: Workload, predicted: NDArray[np.float64], declared: bool =
     ]
 
 
+def fair_queue(order: object, load: Workload) -> TenantQueue | None:
+    """Return a fresh queue for ``"drr"``, ``"drr:QUANTUM"`` and ``"vtc"``, None for any other order.
+
+    Raises
+    ------
+    ValueError
+        If the workload has no tenants to be fair to, or the quantum is no number above 0.
+    """
+    name, _, argument = order.partition(":") if isinstance(order, str) else ("", "", "")
+    if name != "drr" and order != "vtc":
+        return None
+    if load.tenant is None:
+        raise ValueError(f"order = {order!r}: the workload has no tenants (tenant is None)")
+    if order == "vtc":
+        return VirtualTokenCounter()
+    try:
+        quantum = float(argument) if argument else 512.0
+    except ValueError:
+        raise ValueError(f"order = {order!r}: the part after 'drr:' must be a number, as in 'drr:512'") from None
+    return DeficitRoundRobin(positive("order's quantum", quantum))
+
+
 def order_keys(order: str | OrderKey, load: Workload, requests: list[Request], seed: int = 0) -> NDArray[np.float64]:
     """Return the key of every request under `order`; smaller comes first, shape (n,).
 
@@ -95,6 +118,6 @@ def order_keys(order: str | OrderKey, load: Workload, requests: list[Request], s
             raise ValueError("order = 'deadline': the workload has no deadlines")
         return np.where(np.isnan(load.deadline), np.inf, load.deadline)
     raise ValueError(
-        f'order = {order!r}: known are "fcfs", "sjf", "sjf:SIGMA" (as in "sjf:0.5"), "deadline", a function of a '
-        "Request, or an object with push, peek, pop and len"
+        f'order = {order!r}: known are "fcfs", "sjf", "sjf:SIGMA" (as in "sjf:0.5"), "deadline", "drr", "vtc", a '
+        "function of a Request, or an object with push, peek, pop and len"
     )

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from labcode import simulate, workload
 from labcode.model import TINY, Chunk, KVCache, forward_ragged, generate, random_model
 from labcode.results.timeline import OneStep, timeline
-from labcode.scheduler.kv_cache import Paged, memory
+from labcode.scheduler.kv_cache import Paged
+from labcode.scheduler.managers import memory
 from labcode.scheduler.waiting import SkippingQueue
 from labcode.simulation.deadlock import run_without_preemption
 from tests.simulation.random_cases import GPU, MODEL, loads

@@ -37,15 +37,14 @@ brings to life with the data that ``python -m labcode.course.labs OUTDIR`` compu
 from __future__ import annotations
 
 import importlib
-import os
 import pkgutil
 import re
 
 from labcode.labkit.lab import Lab
+from labcode.labkit.view import in_page
 
 __all__ = ["all_labs", "find", "register", "show"]
 
-VIEW_VARIABLE = "LABCODE_LABS"
 _extra: dict[str, Lab] = {}  # Labs made elsewhere: a reader's own, a test's.
 
 
@@ -101,13 +100,11 @@ def show(lab: str | Lab) -> None:
         If there is no such lab, or ``LABCODE_LABS`` asks for an unknown view.
     """
     found = lab if isinstance(lab, Lab) else find(lab)
-    view = os.environ.get(VIEW_VARIABLE, "live")
-    if view not in ("live", "page"):
-        raise ValueError(f"{VIEW_VARIABLE} = {view!r}: known are live, page")
+    page = in_page()
     # Imported here, so that a test of a lab needs neither widgets nor IPython.
     from IPython.display import display
 
-    if view == "page":
+    if page:
         from labcode.labkit.page_view import Still
 
         display(Still(found))

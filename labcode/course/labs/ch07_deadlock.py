@@ -10,7 +10,7 @@ from labcode.labkit.panel import Axis, Mark, Panel, Series
 from labcode.labkit.prediction import Prediction
 from labcode.labkit.words import counted
 from labcode.results.timeline import DECODE, PREFILL, WAITING, OneStep, timeline
-from labcode.scheduler.kv_cache import memory
+from labcode.scheduler.managers import memory
 from labcode.simulation.deadlock import STUCK, run_without_preemption
 
 LOAD = workload.from_arrays([0, 0, 0, 1], 4, [9, 9, 9, 6])

@@ -13,7 +13,7 @@ from labcode.labkit.prediction import Prediction, graded
 from labcode.labkit.words import percent
 from labcode.results.metrics import percentile
 from labcode.results.run import Run
-from labcode.scheduler.kv_cache import memory as named_memory
+from labcode.scheduler.managers import memory as named_memory
 from labcode.scheduler.waiting import SkippingQueue
 
 COUNT, POOL = 600, 14_000

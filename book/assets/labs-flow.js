@@ -1,0 +1,214 @@
+/* Runs that move: requests from the queue into seats and out, several engines under one clock. Used by labs.js.
+ *
+ * `frame` is labcode.labkit.flow_picture.frame in this language: the same state gives the same markup, and a test holds both to that.
+ */
+window.labFlow = (function () {
+  "use strict";
+  const { element } = window.labCharts;
+  const TICK = 1e4; // Times are whole numbers of a ten-thousandth of a second.
+  const WIDE = 4200, LEFT = 1000, ROW = 220, LABEL = 150, CELLS_IN_ROW = 48, MOST_WAITING = 8;
+  const NAMES = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#x27;" };
+  const escape = (text) => text.replace(/[&<>"']/g, (c) => NAMES[c]);
+  const colour = (name) => `var(--lab-${name})`;
+
+  function decode(flow) {
+    const lanes = flow.lanes.map(function (lane) {
+      let at = 0;
+      const steps = lane.steps.map((gap) => (at += gap));
+      const lives = lane.lives.map(function ([arrival, admitted, left, prompt, held, seat, runs]) {
+        const tokens = [];
+        for (let k = 0; k < runs.length; k += 2) for (let i = 0; i < runs[k + 1]; i++) tokens.push(steps[runs[k] + i] / TICK);
+        return { arrival: arrival / TICK, admitted: admitted / TICK, left: left / TICK, prompt, held, seat, tokens };
+      });
+      return { ...lane, lives };
+    });
+    const all = lanes.flatMap((lane) => lane.lives);
+    const events = [...new Set(all.flatMap((v) => [v.arrival, v.admitted, v.left, ...v.tokens]))].sort((a, b) => a - b);
+    return { title: flow.title, still: flow.still / TICK, lanes, events, end: Math.max(...all.map((v) => v.left)), longest: Math.max(...all.map((v) => v.tokens.length)) };
+  }
+
+  // How many of ascending numbers are not above t.
+  function upTo(values, t) {
+    let low = 0, high = values.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (values[middle] <= t) low = middle + 1; else high = middle;
+    }
+    return low;
+  }
+
+  function counts(lane, t) {
+    let waiting = 0, seated = 0, idle = 0, gone = 0, tokens = 0;
+    for (const life of lane.lives) {
+      tokens += upTo(life.tokens, t);
+      if (life.left <= t) gone++;
+      else if (life.admitted <= t) { seated++; if (life.tokens[life.tokens.length - 1] <= t) idle++; }
+      else if (life.arrival <= t) waiting++;
+    }
+    return { waiting, running: seated - idle, idle, gone, tokens };
+  }
+
+  function sentence(lane, t) {
+    const { waiting, running, idle, gone, tokens } = counts(lane, t);
+    const still = idle ? `, ${idle} finished and still seated` : "";
+    return `${lane.name}: ${waiting} waiting, ${running} running${still}, ${gone} of ${lane.lives.length} gone, ${tokens} tokens.`;
+  }
+
+  const height = (lane) => 260 + Math.max(lane.seats, 4) * ROW + 120 + 170 + Math.ceil(lane.blocks / CELLS_IN_ROW) * 110 + 240;
+
+  // `slide` seconds after a change what moved is still on its way; 0 shows it in its place.
+  function frame(lane, t, longest, slide = 0) {
+    const [ours, alt1, base, muted, ink, quiet, paper, axis] = ["ours", "alt1", "baseline", "muted", "ink", "quiet", "paper", "axis"].map(colour);
+    const { waiting, running, idle, gone } = counts(lane, t);
+    let out = "";
+    const text = (x, y, words, fill, more = "") => { out += `<text x="${x}" y="${y}" fill="${fill}"${more}>${escape(words)}</text>`; };
+    const rect = (x, y, w, h, fill, stroke) => { out += `<rect x="${x}" y="${y}" width="${w}" height="${h}" fill="${fill}" stroke="${stroke}" stroke-width="10"/>`; };
+    const rows = Math.max(lane.seats, 4);
+    text(0, LABEL - 30, lane.name, ink, ' font-weight="700"');
+    text(0, 2 * LABEL - 40, `waiting ${waiting}`, quiet);
+    text(LEFT, 2 * LABEL - 40, `seats ${running} of ${lane.seats}` + (idle ? `, ${idle} finished but taken` : ""), quiet);
+    const top = 300;
+    const queue = lane.lives.map((life, i) => i).filter((i) => lane.lives[i].arrival <= t && t < lane.lives[i].admitted);
+    const shown = queue.slice(0, Math.min(rows, MOST_WAITING));
+    shown.forEach(function (i, k) {
+      rect(0, top + k * ROW, 420, ROW - 50, paper, muted);
+      text(210, top + k * ROW + 130, String(i + 1), ink, ' text-anchor="middle"');
+    });
+    if (queue.length > shown.length) text(480, top + (shown.length - 1) * ROW + 130, `+${queue.length - shown.length}`, quiet);
+    const step = Math.floor((WIDE - LEFT - 340) / longest), gap = Math.max(1, Math.floor(step / 8));
+    for (let k = 0; k < lane.seats; k++) rect(LEFT, top + k * ROW, WIDE - LEFT - 10, ROW - 50, "none", axis);
+    const cells = [];
+    const order = lane.lives.map((life, i) => i).sort((a, b) => lane.lives[a].seat - lane.lives[b].seat || a - b);
+    for (const i of order) {
+      const life = lane.lives[i], seated = life.admitted <= t && t < life.left;
+      const leaving = slide > 0 && life.left <= t && t < life.left + slide;
+      if (!seated && !leaving) continue;
+      const y = top + life.seat * ROW, made = upTo(life.tokens, t), over = made === life.tokens.length;
+      const look = over ? base : made ? ours : alt1;
+      const way = leaving ? (t - life.left) / slide : slide > 0 && t < life.admitted + slide ? (life.admitted + slide - t) / slide : 0;
+      if (way) out += `<g transform="translate(${Math.round(way * way * (leaving ? 1200 : -LEFT))} 0)" opacity="${(1 - way * 0.8).toFixed(2)}">`;
+      rect(LEFT, y, 330, ROW - 50, look, look);
+      text(LEFT + 165, y + 130, String(i + 1), paper, ' text-anchor="middle" font-weight="700"');
+      const middle = y + Math.floor((ROW - 50) / 2), dash = `${step - gap} ${gap}`;
+      for (const [count, stroke, wide, opacity] of [[life.tokens.length, muted, 60, 0.5], [made, look, 130, 1]]) {
+        if (count) out += `<path d="M${LEFT + 340} ${middle}h${count * step}" stroke="${stroke}" stroke-width="${wide}" stroke-dasharray="${dash}" opacity="${opacity}"/>`;
+      }
+      if (way) out += "</g>";
+      if (!seated) continue;
+      const written = made ? Math.min(life.held, life.prompt + made) : 0;
+      const full = Math.ceil(written / lane.block), taken = Math.ceil(life.held / lane.block);
+      for (let place = 0; place < taken; place++) cells.push([life.seat, place < full]);
+    }
+    let y = top + rows * ROW + 60;
+    const used = cells.filter(([, full]) => full).length;
+    text(0, y + 60, `KV cache: ${used} of ${lane.blocks} blocks written, ${cells.length} taken`, quiet);
+    y += 110;
+    const side = Math.floor(WIDE / CELLS_IN_ROW);
+    for (let k = 0; k < lane.blocks; k++) {
+      const x = side * (k % CELLS_IN_ROW), down = y + 110 * Math.floor(k / CELLS_IN_ROW);
+      if (k < cells.length) {
+        const [seat, full] = cells[k], shade = seat % 2 === 0 ? ours : alt1;
+        rect(x, down, side - 14, 96, full ? shade : paper, shade);
+      } else rect(x, down, side - 14, 96, "none", axis);
+    }
+    y += 110 * Math.ceil(lane.blocks / CELLS_IN_ROW) + 130;
+    text(0, y, `gone ${gone} of ${lane.lives.length}`, quiet);
+    const wide = Math.floor((WIDE - LEFT) / lane.lives.length);
+    for (let k = 0; k < lane.lives.length; k++) rect(LEFT + k * wide, y - 90, wide - 20, 100, k < gone ? ours : "none", k < gone ? ours : axis);
+    return out;
+  }
+
+  const SLOWER = [1, 2, 5, 10, 20, 50, 100, 200];
+  const still = () => window.matchMedia("(prefers-reduced-motion: reduce)").matches;
+
+  // Play, pause, step, speed and clock over the lanes of a flow.
+  class Player {
+    constructor(title, legend, id) {
+      this.play = element("button", { type: "button", class: "lab-button lab-play" }, "Play");
+      this.back = element("button", { type: "button", class: "lab-button", "aria-label": "One event back" }, "‹ Step");
+      this.next = element("button", { type: "button", class: "lab-button", "aria-label": "One event on" }, "Step ›");
+      this.range = element("input", { type: "range", min: 0, step: 1, class: "lab-clock", "aria-label": "Time" });
+      this.clock = element("output", { class: "lab-time" });
+      this.speed = element("select", { id: `${id}-speed`, "aria-label": "Speed" }, ...SLOWER.map((n) => element("option", { value: n }, n === 1 ? "real time" : `${n} × slower`)));
+      this.text = element("p", { class: "lab-text" });
+      this.lanes = element("div", { class: "lab-lanes" });
+      const bar = element("div", { class: "lab-player", role: "group", "aria-label": "Playback" }, this.play, this.back, this.next, this.range, this.clock, this.speed);
+      const names = element("ul", { class: "lab-legend" });
+      names.innerHTML = legend;
+      this.node = element("figure", { class: "lab-panel lab-flow" }, element("figcaption", { class: "lab-panel-title" }, title), names, this.lanes, bar, this.text);
+      this.play.addEventListener("click", () => (this.playing ? this.pause() : this.start()));
+      this.back.addEventListener("click", () => this.step(-1));
+      this.next.addEventListener("click", () => this.step(1));
+      this.range.addEventListener("input", () => { const t = Number(this.range.value) / TICK; this.pause(); this.go(t); });
+      this.playing = false;
+      this.t = 0;
+    }
+
+    show(flow) {
+      if (this.raw === flow) return;
+      const fresh = this.raw === undefined;
+      this.raw = flow;
+      this.flow = decode(flow);
+      this.lanes.replaceChildren(...this.flow.lanes.map(function (lane) {
+        const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+        svg.setAttribute("class", "lab-lane");
+        svg.setAttribute("viewBox", `0 0 ${WIDE} ${height(lane)}`);
+        svg.setAttribute("role", "img");
+        return svg;
+      }));
+      this.range.max = Math.ceil(this.flow.end * TICK);
+      const wanted = 20 / this.flow.end; // About twenty seconds to watch.
+      this.speed.value = SLOWER.reduce((best, n) => (Math.abs(Math.log(n / wanted)) < Math.abs(Math.log(best / wanted)) ? n : best), 1);
+      this.play.hidden = still();
+      this.go(fresh ? this.flow.still : this.playing ? 0 : Math.min(this.t, this.flow.end));
+    }
+
+    go(t, slide = 0) {
+      this.t = Math.max(0, Math.min(this.flow.end, t));
+      this.range.value = Math.round(this.t * TICK);
+      const words = `${(1000 * this.t).toFixed(0)} ms`;
+      this.clock.textContent = words;
+      this.range.setAttribute("aria-valuetext", words);
+      const said = this.flow.lanes.map((lane) => sentence(lane, this.t));
+      this.flow.lanes.forEach((lane, i) => {
+        const svg = this.lanes.children[i];
+        svg.innerHTML = frame(lane, this.t, this.flow.longest, slide);
+        svg.setAttribute("aria-label", said[i]);
+      });
+      this.text.textContent = said.join(" ");
+    }
+
+    start() {
+      if (still() || this.playing) return;
+      if (this.t >= this.flow.end) this.t = 0;
+      this.playing = true;
+      this.play.textContent = "Pause";
+      this.text.removeAttribute("aria-live");
+      let before = performance.now();
+      const tick = (now) => {
+        if (!this.playing) return;
+        const slower = Number(this.speed.value);
+        this.go(this.t + (now - before) / 1000 / slower, 0.35 / slower);
+        before = now;
+        if (this.t >= this.flow.end) this.pause(); else requestAnimationFrame(tick);
+      };
+      requestAnimationFrame(tick);
+    }
+
+    pause() {
+      this.playing = false;
+      this.play.textContent = "Play";
+      this.text.setAttribute("aria-live", "polite");
+      if (this.flow) this.go(this.t);
+    }
+
+    step(way) {
+      this.pause();
+      const { events } = this.flow, at = upTo(events, this.t);
+      if (way > 0) this.go(at < events.length ? events[at] : this.flow.end);
+      else this.go(events[Math.max(0, at - (events[at - 1] === this.t ? 2 : 1))]);
+    }
+  }
+
+  return { Player, decode, frame, sentence };
+})();

@@ -1,0 +1,57 @@
+"""The last step of a build: Chinese is marked, icons stand in the page, MathJax comes with mathematics only."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tools.finish import finish, icon_paths, inline_icons, mark_chinese, without_idle_mathjax
+
+ICONS = 'x={bars:[448,512,["navicon"],"f0c9","M0 96"],"angle-left":[320,512,[8249],"f104","M41 2"]}'
+MARK = '<span lang="zh-Hans">{}</span>'.format
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("<h2>Orca · 迭代级调度</h2>", f"<h2>Orca · {MARK('迭代级调度')}</h2>"),
+        ("<p>KV 槽位与死锁：停还是跳? End</p>", f"<p>KV {MARK('槽位与死锁：停还是跳')}? End</p>"),
+        ("<p>no Chinese, “quotes” · … only</p>",) * 2,
+        ("<script>a = '调度'</script><title>调度</title><svg><text>调度</text></svg>",) * 2,
+        ('<img alt="调度"><!-- 调度 -->',) * 2,
+        ("<pre># 批</pre><br/>批", f"<pre># {MARK('批')}</pre><br/>{MARK('批')}"),
+    ],
+)
+def test_chinese_is_marked_once_and_only_in_text(before: str, after: str) -> None:
+    assert mark_chinese(before) == after
+    assert mark_chinese(after) == after
+
+
+def test_icons_stand_in_the_page_and_an_unknown_one_keeps_the_script() -> None:
+    icons = icon_paths(ICONS)
+    assert icons == {"bars": (448, 512, "M0 96"), "navicon": (448, 512, "M0 96"), "angle-left": (320, 512, "M41 2")}
+    script = '<script defer src="../_static/scripts/fontawesome.js?digest=1"></script>'
+    page = f'{script}<i class="theme-switch fa-solid fa-bars  fa-lg" data-mode="auto" title="T"></i>'
+    done = inline_icons(page, icons)
+    assert "fontawesome" not in done and 'd="M0 96"' in done and 'viewBox="0 0 448 512"' in done
+    assert 'class="icon theme-switch fa-lg" data-mode="auto" title="T"' in done and 'aria-hidden="true"' in done
+    unknown = script + '<span class="fas fa-nobody"></span>'
+    assert inline_icons(unknown, icons) == unknown
+
+
+def test_mathjax_comes_only_where_there_is_mathematics() -> None:
+    loads = "<script>window.MathJax = {}</script><script defer src='_static/vendor/mathjax/tex.js'></script>"
+    assert without_idle_mathjax(f"{loads}<p>none</p>") == "<p>none</p>"
+    with_math = f'{loads}<span class="math notranslate">x</span>'
+    assert without_idle_mathjax(with_math) == with_math
+    assert without_idle_mathjax(f'{loads}<p class="mathjax_ignore">none</p>') == '<p class="mathjax_ignore">none</p>'
+
+
+def test_a_finished_build_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "_static" / "scripts").mkdir(parents=True)
+    (tmp_path / "_static" / "scripts" / "fontawesome.js").write_text(ICONS)
+    (tmp_path / "_static" / "x.html").write_text("调度")
+    (tmp_path / "a.html").write_text('<p>调度<i class="fas fa-bars"></i></p>')
+    assert finish(tmp_path) == 1 and finish(tmp_path) == 0
+    assert (tmp_path / "_static" / "x.html").read_text() == "调度"

@@ -1,0 +1,102 @@
+"""The last step of a build: what Sphinx and the theme leave undone in the pages they write.
+
+- Runs of Chinese are marked with their language, so that they are set in a Chinese face and read out in Chinese.
+- The few icons that a page uses stand in it as SVG; the theme would load one and a half megabytes of script for them.
+- A page without mathematics does not load the program that sets it.
+
+Every change leaves a page alone that it has been made to before.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+HAN = "\u2e80-\u2fdf\u3005-\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+#: Chinese characters, with their punctuation and what stands between two of them without a blank.
+CHINESE = re.compile(f"[{HAN}][{HAN}\u3000-\u303f\uff00-\uffef]*")
+TAG = re.compile(r"(<!--.*?-->|<[^>]+>)", re.S)
+UNTOUCHED = {"script", "style", "title", "textarea", "option", "svg", "head"}
+
+ICON = re.compile(r'<(i|span)\b([^>]*?)class="([^"]*\bfa-[\w-]+[^"]*)"([^>]*)></\1>')
+ICON_SCRIPT = re.compile(r"\s*<script[^>]*scripts/fontawesome\.js[^>]*></script>")
+STYLES = {"fa-solid", "fas", "fa-regular", "far", "fa-brands", "fab", "fa-lg", "fa-fw"}
+MATH = re.compile(r"\s*<script>window\.MathJax[^<]*</script>|\s*<script[^>]*vendor/mathjax/[^>]*></script>")
+
+
+def mark_chinese(html: str) -> str:
+    """Return a page whose runs of Chinese are marked as such."""
+    out: list[str] = []
+    skip: list[str] = []
+    marked = False  # Inside a run that is marked already.
+    for part in TAG.split(html):
+        if part.startswith("<"):
+            name = re.match(r"</?([\w-]+)", part)
+            if name and name[1].lower() in UNTOUCHED and not part.endswith("/>"):
+                if part.startswith("</"):
+                    if skip:
+                        skip.pop()
+                else:
+                    skip.append(name[1])
+            marked = part == '<span lang="zh-Hans">'
+            out.append(part)
+        elif skip or marked:
+            out.append(part)
+        else:
+            out.append(CHINESE.sub(r'<span lang="zh-Hans">\g<0></span>', part))
+    return "".join(out)
+
+
+def icon_paths(script: str) -> dict[str, tuple[int, int, str]]:
+    """Return name -> (width, height, path) of the solid icons in the theme's icon script; aliases count as names."""
+    solid = script[script.rindex('="solid"') if '="solid"' in script else 0 :]
+    found: dict[str, tuple[int, int, str]] = {}
+    for m in re.finditer(r'"?([\w-]+)"?:\[(\d+),(\d+),\[([^\]]*)\],"[0-9a-f]+","([^"]+)"\]', solid):
+        names = [m[1], *re.findall(r'"([a-z][\w-]*)"', m[4])]
+        for name in names:
+            found.setdefault(name, (int(m[2]), int(m[3]), m[5]))
+    return found
+
+
+def inline_icons(html: str, icons: dict[str, tuple[int, int, str]]) -> str:
+    """Return a page with its icons drawn in place, without the script that would draw them.
+
+    A page with an icon that is not known keeps the script.
+    """
+
+    def drawn(m: re.Match[str]) -> str:
+        classes = m[3].split()
+        name = next((c[3:] for c in classes if c.startswith("fa-") and c not in STYLES), "")
+        if name not in icons:
+            return m[0]
+        width, height, path = icons[name]
+        kept = " ".join(c for c in classes if not c.startswith("fa") or c == "fa-lg")
+        more = " ".join(f"{m[2]} {m[4]}".split())
+        return (
+            f'<span class="icon {kept}"{" " + more if more else ""}><svg viewBox="0 0 {width} {height}" '
+            f'aria-hidden="true" focusable="false"><path fill="currentColor" d="{path}"/></svg></span>'
+        )
+
+    done = ICON.sub(drawn, html)
+    return done if ICON.search(done) else ICON_SCRIPT.sub("", done)
+
+
+def without_idle_mathjax(html: str) -> str:
+    """Return a page that loads MathJax only if it holds mathematics."""
+    return html if re.search(r'class="[^"]*\bmath\b', html) else MATH.sub("", html)
+
+
+def finish(folder: Path) -> int:
+    """Finish every page of a build in `folder`; return how many changed."""
+    script = folder / "_static" / "scripts" / "fontawesome.js"
+    icons = icon_paths(script.read_text(encoding="utf-8")) if script.is_file() else {}
+    changed = 0
+    for path in sorted(folder.rglob("*.html")):
+        if "_static" in path.parts:
+            continue
+        before = path.read_text(encoding="utf-8")
+        after = mark_chinese(without_idle_mathjax(inline_icons(before, icons)))
+        if after != before:
+            path.write_text(after, encoding="utf-8")
+            changed += 1
+    return changed
