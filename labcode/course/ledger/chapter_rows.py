@@ -10,6 +10,7 @@ from labcode.course.evidence import queueing as queues
 from labcode.course.evidence import serving
 from labcode.course.ledger.ledger import Row, exact, rounded, rows, shape
 from labcode.scheduler.kv_cache import Paged
+from labcode.simulation.buffers import filling
 
 
 @rows("C01", "C10")
@@ -151,20 +152,10 @@ def queueing() -> Iterator[Row]:
 def streams_and_shares() -> Iterator[Row]:
     """A slow client's buffer, and two notions of a fair round."""
     kib = 1024
-    yield exact(
-        "C09",
-        "12 against 4 KiB/s into 64 KiB: full after (s)",
-        8,
-        buffer_fills_after(12 * kib, 4 * kib, 64 * kib),
-        "003 ex. 31.10",
-    )
+    full, _ = filling(12 * kib, 4 * kib, 64 * kib, event=256)
+    yield exact("C09", "12 against 4 KiB/s into 64 KiB, an event at a time: full after (s)", 8, full, "003 ex. 31.10")
     short, long = 10, 1000
     yield exact(
         "C11", "one request each: output tokens, A : B", [1, 100], [short // short, long // short], "003 ex. 31.9"
     )
     yield exact("C11", "1000 tokens each: requests of A, of B", [100, 1], [1000 // short, 1000 // long], "003 ex. 31.9")
-
-
-def buffer_fills_after(produced: float, consumed: float, room: float) -> float:
-    """Return the seconds until an empty buffer of `room` bytes is full, at `produced` and `consumed` bytes/s."""
-    return room / (produced - consumed) if produced > consumed else float("inf")
