@@ -177,7 +177,7 @@ def serve(
 
     "no limit" lets everybody in and lets everybody finish; "fail late" ends a request at its deadline wherever it
     stands; "at the head" also drops, before it takes a place, who can no longer make it (deadline less predicted
-    service); "bounded queue" refuses when `bound` wait; "refuse early" asks W + S + margin.  These two fail late as well.
+    service); "bounded queue" refuses when `bound` wait; "refuse early" asks W + S + margin.  Both fail late, too.
     """
     options = engine(cost)
     checks: tuple[Check, ...] = ()
