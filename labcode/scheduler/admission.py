@@ -40,15 +40,19 @@ def fits_pool(request: Request, scheduler: Scheduler, now: float) -> Refusal | N
 
 
 def fits_budget(request: Request, scheduler: Scheduler, now: float) -> Refusal | None:
-    """Refuse a prompt that exceeds the token budget of a step and may not be cut."""
+    """Refuse a prompt that exceeds what a step's token budget leaves to prompts, and may not be cut."""
     budgets = scheduler.budgets
-    if budgets.token_budget is not None and budgets.whole_prompts and request.prompt > budgets.token_budget:
-        return Refusal(
-            "budget",
-            f"prompt of {request.prompt} tokens exceeds token_budget = {budgets.token_budget}, and "
-            f"prefill = {budgets.prefill!r} does not cut it",
-        )
-    return None
+    if budgets.token_budget is None or not budgets.whole_prompts:
+        return None
+    kept = budgets.min_decode if budgets.prefill == "prefill_first" else 0
+    if request.prompt <= budgets.token_budget - kept:
+        return None
+    less = f" less min_decode = {kept}" if kept else ""
+    return Refusal(
+        "budget",
+        f"prompt of {request.prompt} tokens exceeds token_budget = {budgets.token_budget}{less}, and "
+        f"prefill = {budgets.prefill!r} does not cut it",
+    )
 
 
 def fits_context(longest: int) -> Check:

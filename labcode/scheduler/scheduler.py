@@ -167,10 +167,13 @@ class Scheduler:
             if not plan.prefill or budgets.min_decode:
                 self._decode(plan, now)
         else:
-            self._decode(plan, now, budgets.min_prefill if self._prefill_waits() else 0)
+            kept = budgets.min_prefill if self._prefill_waits() else 0
+            self._decode(plan, now, kept)
             self._continue_prefills(plan)
             if not plan.preempted:
                 self._admit(plan, now)
+            if kept:  # what prefill had no use for (no place is free, no prompt is left) goes to those who decode
+                self._decode(plan, now)
         return plan.plan()
 
     def update(self, plan: Plan, results: Results, now: float) -> None:
@@ -230,7 +233,8 @@ class Scheduler:
 
     def _decode(self, plan: Round, now: float, kept: int = 0) -> None:
         """Give a position to each who decodes, first come first; make room for it, if need be by preempting."""
-        ready = [state for state in self.running.values() if state.state is State.DECODING]
+        served = {state.id for state in plan.decode}
+        ready = [s for s in self.running.values() if s.state is State.DECODING and s.id not in served]
         room = plan.tokens_left(kept)
         if room < len(ready):  # not all can: those who have waited longest for their turn go first
             ready.sort(key=lambda state: (self._turn.get(state.id, 0), state.request.arrival, state.id))

@@ -36,7 +36,10 @@ def request_of(load: Workload, i: int, predicted: NDArray[np.float64], declared:
     """Return one of the workload's requests as a scheduler sees it."""
     deadline = None if load.deadline is None or np.isnan(load.deadline[i]) else float(load.deadline[i])
     limit, tenant = int(declared_limits(load, declared)[i]), "" if load.tenant is None else str(load.tenant[i])
-    return Request(i, int(load.prompt[i]), limit, float(load.arrival[i]), deadline, tenant, 0.0, float(predicted[i]))
+    prefix = () if load.prefix is None else load.prefix[i]
+    return Request(
+        i, int(load.prompt[i]), limit, float(load.arrival[i]), deadline, tenant, 0.0, float(predicted[i]), prefix
+    )
 
 
 def requests_of(load: Workload, predicted: NDArray[np.float64], declared: bool = False) -> list[Request]:
@@ -44,6 +47,7 @@ def requests_of(load: Workload, predicted: NDArray[np.float64], declared: bool =
     n = len(load)
     deadlines = [None] * n if load.deadline is None else [None if d != d else d for d in load.deadline.tolist()]
     tenants = [""] * n if load.tenant is None else load.tenant.tolist()
+    prefixes = [()] * n if load.prefix is None else load.prefix.tolist()
     columns = (
         load.prompt.tolist(),
         declared_limits(load, declared).tolist(),
@@ -52,9 +56,9 @@ def requests_of(load: Workload, predicted: NDArray[np.float64], declared: bool =
         tenants,
     )
     return [
-        Request(i, prompt, limit, arrival, deadline, tenant, 0.0, expected)
-        for i, (prompt, limit, arrival, deadline, tenant, expected) in enumerate(
-            zip(*columns, predicted.tolist(), strict=True)
+        Request(i, prompt, limit, arrival, deadline, tenant, 0.0, expected, prefix)
+        for i, (prompt, limit, arrival, deadline, tenant, expected, prefix) in enumerate(
+            zip(*columns, predicted.tolist(), prefixes, strict=True)
         )
     ]
 

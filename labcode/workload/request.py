@@ -76,6 +76,9 @@ class Workload:
         Absolute deadlines, s after `origin`; NaN where a request has none.
     cancel_at : float64, shape (n,), or None
         When each client goes away, s after `origin`; NaN for those who stay.
+    prefix : object, shape (n,), or None
+        For each request a tuple of whole numbers: hashes of its prompt's blocks of equal size, each over all tokens up
+        to the block's end.  Prompts that begin alike begin with the same hashes.
     name : str
         Shown in tables and panels.
     nominal_rate : float or None
@@ -105,6 +108,7 @@ class Workload:
     unit_arrival: FloatArray | None = field(default=None, repr=False)
     origin: float = 0.0
     cancel_at: FloatArray | None = None
+    prefix: NDArray[np.object_] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         arrival = float_column("arrival", self.arrival)
@@ -130,6 +134,8 @@ class Workload:
                 time -= shift
         if self.tenant is not None:
             columns["tenant"] = np.array(self.tenant, dtype=np.str_)
+        if self.prefix is not None:
+            columns["prefix"] = prefix_column(self.prefix)
         if self.unit_arrival is not None:
             columns["unit_arrival"] = float_column("unit_arrival", self.unit_arrival)
         if self.nominal_rate is not None:
@@ -195,7 +201,7 @@ class Workload:
     def head(self, n: int) -> Workload:
         """Return the first `n` requests (all of them if there are fewer), n >= 1."""
         n = integer("n", n)
-        names = ("arrival", "prompt", "output", "max_tokens", "tenant", "deadline", "cancel_at", "unit_arrival")
+        names = ("arrival", "prompt", "output", "max_tokens", "tenant", "deadline", "cancel_at", "unit_arrival", "prefix")
         columns = {name: getattr(self, name) for name in names}
         return replace(self, **{name: column[:n] for name, column in columns.items() if column is not None})
 
@@ -218,7 +224,10 @@ class Workload:
             )
 
     def to_frame(self) -> pd.DataFrame:
-        """Return a table, a row a request: arrival (s after `origin`), prompt, output (tokens), what else is set."""
+        """Return a table, a row a request: arrival (s after `origin`), prompt, output (tokens), what else is set.
+
+        Prefix hashes, of which a prompt has many, are left out.
+        """
         columns = {
             key: getattr(self, key)
             for key in ("arrival", "prompt", "output", "max_tokens", "tenant", "deadline", "cancel_at")
@@ -266,3 +275,19 @@ def token_column(name: str, values: ArrayLike) -> IntArray:
     refuse_rows(name, column, ~(np.isfinite(column) & (column == np.floor(column))), "a whole number is needed")
     refuse_rows(name, column, (column < 1) | (column > 2**53), "must be at least 1 (and at most 2^53)")
     return column.astype(np.int64)
+
+
+def prefix_column(values: object) -> NDArray[np.object_]:
+    """Return a fresh object array that holds a tuple of ints for each request."""
+    rows: list[tuple[int, ...]] = []
+    for i, row in enumerate(values):  # type: ignore[call-overload]
+        try:
+            rows.append(tuple(integer("hash", value, at_least=0) for value in row))
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"prefix in row {i} (rows count from 0): a sequence of whole numbers of at least 0 is needed ({error})"
+            ) from None
+    column = np.empty(len(rows), dtype=object)
+    for i, hashes in enumerate(rows):
+        column[i] = hashes
+    return column

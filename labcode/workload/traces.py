@@ -6,7 +6,8 @@ The formats (a header names the columns of a CSV; further columns are ignored):
 format     columns or keys                                time
 =========  =============================================  ====================================================
 azure      TIMESTAMP, ContextTokens, GeneratedTokens      date and time of day, or seconds; from the first row
-mooncake   timestamp, input_length, output_length         milliseconds; JSON lines, or the same as a CSV
+mooncake   timestamp, input_length, output_length         milliseconds; JSON lines, or the same as a CSV; optional:
+                                                          hash_ids, of the prompt's blocks of 512 tokens
 plain      arrival_s, prompt_tokens, output_tokens        seconds; optional: max_tokens, tenant, deadline_s
 =========  =============================================  ====================================================
 
@@ -18,12 +19,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from labcode.checks import one_of
 from labcode.workload.request import Workload
-from labcode.workload.table import Table, csv_table, read_text, text_lines
+from labcode.workload.table import Table, csv_table, is_blank, read_text, text_lines
 
 COLUMNS = {
     "azure": ("TIMESTAMP", "ContextTokens", "GeneratedTokens"),
@@ -89,7 +92,8 @@ def recognise(table: Table) -> str:
 
 def json_lines(name: str, text: str) -> Table:
     """Return the cells of a Mooncake file, one JSON object a line."""
-    columns: dict[str, list[str]] = {key: [] for key in COLUMNS["mooncake"]}
+    columns: dict[str, list[Any]] = {key: [] for key in COLUMNS["mooncake"]}
+    hashes: list[Any] = []
     lines: list[int] = []
     for number, line in enumerate(text_lines(text), start=1):
         if not line.strip():
@@ -105,7 +109,10 @@ def json_lines(name: str, text: str) -> Table:
             raise ValueError(f"{name}, line {number}: {', '.join(missing)} missing")
         for key, cells in columns.items():
             cells.append(str(item[key]))
+        hashes.append(item.get("hash_ids"))
         lines.append(number)
+    if any(cell is not None for cell in hashes):
+        columns["hash_ids"] = hashes
     return Table(name, dict(columns), lines)
 
 
@@ -116,10 +123,27 @@ def azure(table: Table, name: str) -> Workload:
 
 
 def mooncake(table: Table, name: str) -> Workload:
-    """Return the workload of a Mooncake trace (times in milliseconds; prefix blocks are not used)."""
+    """Return the workload of a Mooncake trace (times in milliseconds, hashes of blocks of 512 tokens)."""
     time, prompt, output = COLUMNS["mooncake"]
     arrival = table.ordered(time, table.times(time, per_second=1000))
-    return Workload(arrival, table.tokens(prompt), table.tokens(output), name=name)
+    prefix = block_hashes(table, "hash_ids") if "hash_ids" in table.columns else None
+    return Workload(arrival, table.tokens(prompt), table.tokens(output), name=name, prefix=prefix)
+
+
+def block_hashes(table: Table, column: str) -> NDArray[np.object_]:
+    """Return a column of lists of whole numbers, as in ``[0, 14, 15]``, as tuples; an empty cell is ()."""
+    found = np.empty(len(table), dtype=object)
+    bad = np.zeros(len(table), dtype=bool)
+    for row, cell in enumerate(table.columns[column]):
+        try:
+            values = [] if is_blank(cell) else cell if isinstance(cell, list) else json.loads(cell)
+            whole = isinstance(values, list) and all(type(value) is int and value >= 0 for value in values)
+        except (TypeError, ValueError):
+            whole = False
+        bad[row] = not whole
+        found[row] = tuple(values) if whole else ()
+    table.refuse(column, bad, "a list of whole numbers is needed, as in [0, 14, 15]")
+    return found
 
 
 def plain(table: Table, name: str) -> Workload:
