@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -201,7 +201,8 @@ class Workload:
     def head(self, n: int) -> Workload:
         """Return the first `n` requests (all of them if there are fewer), n >= 1."""
         n = integer("n", n)
-        names = ("arrival", "prompt", "output", "max_tokens", "tenant", "deadline", "cancel_at", "unit_arrival", "prefix")
+        lengths = ("prompt", "output", "max_tokens", "prefix")
+        names = ("arrival", "unit_arrival", "tenant", "deadline", "cancel_at", *lengths)
         columns = {name: getattr(self, name) for name in names}
         return replace(self, **{name: column[:n] for name, column in columns.items() if column is not None})
 
@@ -277,10 +278,10 @@ def token_column(name: str, values: ArrayLike) -> IntArray:
     return column.astype(np.int64)
 
 
-def prefix_column(values: object) -> NDArray[np.object_]:
+def prefix_column(values: Iterable[Iterable[int]]) -> NDArray[np.object_]:
     """Return a fresh object array that holds a tuple of ints for each request."""
     rows: list[tuple[int, ...]] = []
-    for i, row in enumerate(values):  # type: ignore[call-overload]
+    for i, row in enumerate(values):
         try:
             rows.append(tuple(integer("hash", value, at_least=0) for value in row))
         except (TypeError, ValueError) as error:

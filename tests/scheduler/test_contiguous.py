@@ -40,7 +40,7 @@ def test_pieces_never_overlap_and_free_space_is_exact(kind, capacity, moves):
             memory.free(there.pop(len(there) // 2))
         cells = sorted(memory.placed.values())
         assert all(a + n <= b for (a, n), (b, _) in zip(cells, cells[1:], strict=False))
-        assert all(0 <= a and a + n <= capacity for a, n in cells)
+        assert all(a >= 0 and a + n <= capacity for a, n in cells)
         assert memory.largest_hole() <= memory.free_tokens
     for request in there:
         memory.free(request)

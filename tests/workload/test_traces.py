@@ -272,3 +272,27 @@ def test_vidur_traces_differ_in_their_rate_only(shared_data):
     fast = workload.from_file(shared_data / "vidur_trace_uniform_qps8.csv")
     np.testing.assert_array_equal(slow.prompt, fast.prompt)
     np.testing.assert_allclose(slow.at_rate(fast.rate).arrival, fast.arrival, rtol=1e-3)
+
+
+def test_mooncake_block_hashes_reach_the_workload_from_both_forms(tmp_path):
+    rows = [(0, 1100, 5, [0, 1, 2]), (3000, 600, 7, [0, 3]), (3000, 100, 2, [])]
+    lines = [
+        json.dumps(dict(zip(("timestamp", "input_length", "output_length", "hash_ids"), row, strict=True)))
+        for row in rows
+    ]
+    assert read(tmp_path, "\n".join(lines)).prefix.tolist() == [(0, 1, 2), (0, 3), ()]
+    table = "timestamp,input_length,output_length,hash_ids\n" + "\n".join(f'{t},{i},{o},"{h}"' for t, i, o, h in rows)
+    assert read(tmp_path, table).prefix.tolist() == [(0, 1, 2), (0, 3), ()]
+    assert (
+        read(tmp_path, table.replace(',"[0, 1, 2]"', ",").replace(',"[0, 3]"', ",").replace(',"[]"', ",")).prefix[0]
+        == ()
+    )
+    with pytest.raises(ValueError, match=r"line 3: hash_ids = \[0, -3\]"):
+        read(tmp_path, table.replace("[0, 3]", "[0, -3]"))
+    with pytest.raises(ValueError, match=r"line 2: hash_ids = 7"):
+        read(tmp_path, table.replace('"[0, 1, 2]"', "7"))
+
+
+def test_the_mooncake_trace_has_a_hash_for_every_512_tokens(shared_data):
+    load = workload.from_file(shared_data / "Mooncake_conversation_first5000.csv")
+    assert [len(hashes) for hashes in load.prefix] == [-(-int(prompt) // 512) for prompt in load.prompt]
