@@ -1,4 +1,6 @@
-"""From a shell: ``python -m labcode run ...`` simulates, ``python -m labcode ledger`` reproduces published figures."""
+"""From a shell: ``run`` simulates, ``serve`` serves the mini model, ``load`` tests a server, ``ledger`` reproduces
+published figures.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +15,7 @@ from labcode import workload
 from labcode.cost.hardware import GPUS, MODELS
 from labcode.cost.models import COSTS
 from labcode.results.metrics import SLO
+from labcode.server import command as server_command
 from labcode.simulate import ENGINES, PREFILL_MODES, simulate
 from labcode.workload import Workload
 
@@ -64,6 +67,9 @@ def parser() -> argparse.ArgumentParser:
     )
     book.add_argument("--json", action="store_true", help="print JSON instead of a table")
     book.add_argument("--only", nargs="+", metavar="ID", help="these rows only, as in --only L14 C07")
+    run.set_defaults(action=simulated)
+    book.set_defaults(action=ledger)
+    server_command.add_to(commands)
     return top
 
 
@@ -77,7 +83,7 @@ def chosen_load(options: argparse.Namespace) -> Workload:
     return load if options.rate is None else load.at_rate(options.rate)
 
 
-def run(options: argparse.Namespace) -> int:
+def simulated(options: argparse.Namespace) -> int:
     """Simulate and print the summary; return the exit status."""
     for name in ("n", "rate"):
         value = getattr(options, name)
@@ -137,8 +143,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; return the exit status (2 for bad input)."""
     options = parser().parse_args(arguments)
     try:
-        return run(options) if options.command == "run" else ledger(options)
-    except (ValueError, OSError) as error:
+        status: int = options.action(options)
+        return status
+    except (ValueError, OSError, ImportError) as error:
         print(f"labcode: {error}", file=sys.stderr)
         return 2
 

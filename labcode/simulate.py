@@ -148,7 +148,7 @@ def simulate(
         return Run(load, record, pricing, stop_at=end)
     if batch is not None:
         raise ValueError(f"batch: these rules belong to the request-level engines, engine is {engine!r}")
-    round_ = budgets or _budgets(max_bs, prefill, token_budget)
+    round_ = budgets or budgets_of(max_bs, prefill, token_budget)
     scheduler = _scheduler(
         load, model, memory, pool, watermark, seen, round_, preemption=preemption, checks=checks, expire=expire
     )
@@ -202,7 +202,7 @@ def _scheduler(
     return Scheduler(manager, queue, budgets, checks=(fits_context(model.max_context), *checks), **policies)
 
 
-def _budgets(max_bs: int, prefill: str, token_budget: int | str | None) -> Budgets:
+def budgets_of(max_bs: int, prefill: str, token_budget: int | str | None) -> Budgets:
     """Return the budgets that the front door's options say."""
     one_of("prefill", prefill, PREFILL_MODES)
     max_bs = integer("max_bs", max_bs)

@@ -51,8 +51,6 @@ class ModelExecutor:
 
     Attributes
     ----------
-    outputs : list of list of int
-        The tokens that each request has got so far.
     count : Counter
         What the model has computed.
 
@@ -71,19 +69,42 @@ class ModelExecutor:
         stop: int | None = None,
     ) -> None:
         self.model = model
-        self.prompts = [list(prompt) for prompt in prompts]
         if isinstance(clock, str):
             one_of("clock", clock, ("measured",))
         self.cost = None if isinstance(clock, str) else as_cost(clock)
         self.lengths, self.stop = lengths, stop
-        self.outputs: list[list[int]] = [[] for _ in prompts]
         self.count = Counter()
+        self._prompts: dict[int, list[int]] = {}
+        self._outputs: dict[int, list[int]] = {}
+        self._endless: set[int] = set()
         self._caches: dict[int, KVCache] = {}
+        for number, prompt in enumerate(prompts):
+            self.add(number, prompt)
+
+    @property
+    def outputs(self) -> list[list[int]]:
+        """The tokens that each request has got so far, in the order in which they were added."""
+        return list(self._outputs.values())
+
+    def add(self, number: int, prompt: Sequence[int], endless: bool = False) -> None:
+        """Make a request known: what it asks, and whether `stop` is no end for it."""
+        self._prompts[number], self._outputs[number] = list(prompt), []
+        if endless:
+            self._endless.add(number)
+
+    def drop(self, number: int) -> None:
+        """Forget a request with all that it holds; one that is not known is no matter."""
+        for table in (self._prompts, self._outputs, self._caches):
+            table.pop(number, None)
+        self._endless.discard(number)
+
+    def output(self, number: int) -> list[int]:
+        """Return the tokens that a request has got so far; [] for one that is not known."""
+        return self._outputs.get(number, [])
 
     def execute(self, plan: Plan, start: float, limit: int, until: float) -> tuple[Results, float]:
         """Carry the plan out, up to `limit` times, no step beginning at or after `until`; return results and end."""
-        for state in plan.preempted:
-            self._caches.pop(state.id, None)
+        self.release(plan)
         shape, steps, end = step_shape(plan), 0, start
         finished: list[int] = []
         while steps == 0 or (steps < limit and not finished and end < until - SAME_INSTANT):
@@ -94,6 +115,11 @@ class ModelExecutor:
             shape = StepShape.of((), shape.n_decode, shape.decode_kv + shape.n_decode)
             steps += 1
         return Results(finished, steps=steps), end
+
+    def release(self, plan: Plan) -> None:
+        """Drop the caches of those whom the plan preempts."""
+        for state in plan.preempted:
+            self._caches.pop(state.id, None)
 
     @property
     def cached(self) -> int:
@@ -108,11 +134,11 @@ class ModelExecutor:
             request = work.request.request
             if work.past == 0:  # a new request, or one that was preempted and starts again
                 self._caches[request.id] = KVCache(self.model)
-            text = [*self._prompt(request.id, request.prompt), *self.outputs[request.id]]
+            text = [*self._prompt(request.id, request.prompt), *self._outputs[request.id]]
             batch.append(Chunk(text[work.past : work.past + work.new], self._holding(request.id, work.past)))
             receivers.append(request.id if work.yields else None)
         for state in plan.decode:
-            batch.append(Chunk(self.outputs[state.id][-1:], self._caches[state.id]))
+            batch.append(Chunk(self._outputs[state.id][-1:], self._caches[state.id]))
             receivers.append(state.id)
         tokens = forward_ragged(self.model, batch, self.count).argmax(axis=1)
         finished = []
@@ -121,18 +147,20 @@ class ModelExecutor:
         for number, token in zip(receivers, tokens.tolist(), strict=True):
             if number is None:
                 continue
-            self.outputs[number].append(token)
+            self._outputs[number].append(token)
             length = limits[number] if self.lengths is None else self.lengths[number]
-            if token == self.stop or len(self.outputs[number]) >= length:
+            ended = token == self.stop and number not in self._endless
+            if ended or len(self._outputs[number]) >= length:
                 finished.append(number)
                 self._caches.pop(number, None)
         return finished
 
     def _prompt(self, number: int, length: int) -> list[int]:
-        if number >= len(self.prompts) or len(self.prompts[number]) != length:
-            given = f"{len(self.prompts[number])} tokens" if number < len(self.prompts) else "nothing"
+        prompt = self._prompts.get(number)
+        if prompt is None or len(prompt) != length:
+            given = "nothing" if prompt is None else f"{len(prompt)} tokens"
             raise ValueError(f"prompts[{number}]: {given} given, the workload says {length} tokens")
-        return self.prompts[number]
+        return prompt
 
     def _holding(self, number: int, past: int) -> KVCache:
         """Return the cache of a request, which the plan believes to hold `past` positions."""

@@ -12,6 +12,8 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
+from labcode.checks import integer
+
 # GPT-2's pattern. \p{L} is written [^\W\d_]; digits are taken out before it is used.
 _PIECES = re.compile(r"'s|'t|'re|'ve|'m|'ll|'d| ?[^\W\d_]+| ?(?:[^\s\w]|_)+|\s+(?!\S)|\s+")
 
@@ -50,6 +52,7 @@ class Tokenizer:
         self.vocabulary = list(vocabulary)
         self.id = {token: i for i, token in enumerate(self.vocabulary)}
         self.special = {token: self.id[token] for token in special}
+        self._silent = set(self.special.values())
         self._rank = {tuple(merge.split(" ")): i for i, merge in enumerate(merges)}
         self._specials = re.compile("(" + "|".join(map(re.escape, self.special)) + ")") if self.special else None
         self._word = lru_cache(maxsize=10_000)(self._encode_word)
@@ -68,8 +71,12 @@ class Tokenizer:
 
     def decode(self, ids: Iterable[int]) -> str:
         """Return the text of token ids, special ones left out; bytes that are no UTF-8 (yet) become "�"."""
-        plain = (self.vocabulary[i] for i in ids if i not in self.special.values())
-        return bytes(_BYTE[character] for token in plain for character in token).decode(errors="replace")
+        return self.bytes_of(ids).decode(errors="replace")
+
+    def bytes_of(self, ids: Iterable[int]) -> bytes:
+        """Return the bytes of token ids, special ones left out (a character may be spread over several tokens)."""
+        plain = (self.vocabulary[i] for i in ids if i not in self._silent)
+        return bytes(_BYTE[character] for token in plain for character in token)
 
     def _encode_word(self, word: str) -> list[int]:
         """Merge the characters of one word as far as the learnt pairs go; drop bytes that no token stands for."""
@@ -82,6 +89,22 @@ class Tokenizer:
                 break
             parts[at : at + 2] = [parts[at] + parts[at + 1]]
         return [self.id[part] for part in parts]
+
+
+def byte_tokenizer(size: int) -> Tokenizer:
+    """Return a tokenizer with `size` tokens for a model that was never trained.
+
+    A token for each byte, and then one for each pair of letters or digits, as many as there is room for.
+
+    Raises
+    ------
+    ValueError
+        If there is no room for all bytes, or room for more than all pairs.
+    """
+    letters = [chr(c) for c in range(128) if chr(c).isalnum()]
+    integer("size", size, at_least=256, at_most=256 + len(letters) ** 2)
+    pairs = list(itertools.product(letters, letters))[: size - 256]
+    return Tokenizer([*_CHARACTER.values(), *map("".join, pairs)], [" ".join(pair) for pair in pairs])
 
 
 def _words(text: str) -> Iterable[str]:

@@ -120,6 +120,15 @@ class Scheduler:
         self._abandon(state, State.CANCELLED, WENT_AWAY)
         return True
 
+    def time_out(self, number: int, now: float, reason: str) -> bool:
+        """End a request that its driver no longer waits for, whose client does not read, say; return as `cancel`."""
+        self.reap(now)
+        state = self.requests.get(number)
+        if state is None or state.state in TERMINAL:
+            return False
+        self._abandon(state, State.TIMED_OUT, reason)
+        return True
+
     def pause(self, number: int) -> None:
         """Give a decoding request no more tokens until `resume`: its client does not read."""
         self.requests[number].move(State.PAUSED)
