@@ -113,6 +113,15 @@ def application(backend: Backend, options: Options) -> FastAPI:
         if name is not None and name != backend.name:
             raise BadRequest(f"model {name!r} is not served here; {backend.name!r} is", 404)
 
+    tenants: set[str] = set()
+
+    def tenant_of(request: Request) -> str:
+        name = request.headers.get("x-tenant", "")
+        if len(name) > 64 or (name not in tenants and len(tenants) >= options.max_tenants):
+            raise BadRequest(f"X-Tenant: at most 64 characters, and at most {options.max_tenants} names")
+        tenants.add(name)
+        return name
+
     def answer(request: Request, body: Common, ids: list[int], asked: int | None) -> Response:
         check_model(body.model)
         if asked is not None and asked > options.max_tokens:
@@ -120,7 +129,7 @@ def application(backend: Backend, options: Options) -> FastAPI:
         room = backend.model.config.max_context - len(ids)
         most = max(1, min(options.default_tokens, options.max_tokens, room)) if asked is None else asked
         deadline = header_seconds(request, options.deadline)
-        tenant = request.headers.get("x-tenant", "")[:64]
+        tenant = tenant_of(request)
         stream = app.state.engine.submit(ids, most, deadline, tenant, body.ignore_eos)
         return Answer(stream, Envelope(stream.id, backend.name, body, len(ids)), backend, options.stall_timeout)
 

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from labcode.checks import integer, number, one_of, positive
 from labcode.model import Llama
-from labcode.scheduler import Scheduler
+from labcode.scheduler import Memory, Scheduler, memory
 from labcode.scheduler.admission import bounded_queue, fits_context
-from labcode.scheduler.kv_cache import Memory, memory
+from labcode.scheduler.fair import DeficitRoundRobin, VirtualTokenCounter
 from labcode.scheduler.scheduler import EXPIRY
-from labcode.scheduler.waiting import OrderKey, earliest_deadline, first_come, shortest_predicted
+from labcode.scheduler.waiting import WaitingQueue, as_queue, earliest_deadline, first_come, shortest_predicted
 from labcode.simulate import budgets_of
 
 #: Orders that go by what a server knows; its prediction of a length is the sender's limit.
-ORDERS: dict[str, OrderKey] = {"fcfs": first_come, "sjf": shortest_predicted, "deadline": earliest_deadline}
+ORDERS: dict[str, Callable[[], WaitingQueue]] = {
+    "fcfs": lambda: as_queue(first_come),
+    "sjf": lambda: as_queue(shortest_predicted),
+    "deadline": lambda: as_queue(earliest_deadline),
+    "drr": DeficitRoundRobin,
+    "vtc": VirtualTokenCounter,
+}
 
 
 @dataclass(frozen=True)
@@ -30,6 +37,8 @@ class Options:
         Requests that may wait; whoever comes then gets 429.
     deadline : float or None
         Seconds after its arrival at which a request is ended, if it does not say itself.
+    max_tenants : int
+        Names that the header ``X-Tenant`` may bring; each costs memory for good.
     max_tokens, default_tokens : int
         The most output tokens that a request may ask for, and what it gets if it does not ask.
     max_body : int
@@ -54,6 +63,7 @@ class Options:
     expire: str = "always"
     max_waiting: int = 256
     deadline: float | None = None
+    max_tenants: int = 64
     max_tokens: int = 1024
     default_tokens: int = 64
     max_body: int = 1 << 20
@@ -66,7 +76,7 @@ class Options:
         one_of("order", self.order, ORDERS)
         one_of("expire", self.expire, EXPIRY)
         integer("max_waiting", self.max_waiting, at_least=0)
-        for name in ("capacity", "max_tokens", "default_tokens", "max_body", "output_buffer"):
+        for name in ("capacity", "max_tenants", "max_tokens", "default_tokens", "max_body", "output_buffer"):
             integer(name, getattr(self, name))
         if self.deadline is not None:
             positive("deadline", self.deadline)
@@ -83,7 +93,7 @@ class Options:
         """Return a fresh scheduler for `model`."""
         return Scheduler(
             self._memory(),
-            ORDERS[self.order],
+            ORDERS[self.order](),
             budgets_of(self.max_bs, self.prefill, self.token_budget),
             checks=(fits_context(model.config.max_context), bounded_queue(self.max_waiting)),
             expire=self.expire,

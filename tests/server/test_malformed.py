@@ -20,7 +20,7 @@ from labcode.server.serve import serving
 
 from .client import connect
 
-LIMITS = Options(max_body=20_000, body_timeout=1.0, max_tokens=8, default_tokens=2)
+LIMITS = Options(max_body=20_000, body_timeout=1.0, max_tokens=8, default_tokens=2, max_tenants=3, order="drr")
 
 
 @contextmanager
@@ -107,6 +107,8 @@ def test_headers_methods_and_paths(client: httpx.Client) -> None:
     for text in ("soon", "-1", "nan", "inf", "0"):
         answer = client.post(PATHS[0], json={"prompt": "x"}, headers={"X-Deadline-Seconds": text})
         assert answer.status_code == 400 and "X-Deadline-Seconds" in reason(answer)
+    tenants = [client.post(PATHS[0], json={"prompt": "x"}, headers={"X-Tenant": f"t{i}"}) for i in range(4)]
+    assert [answer.status_code for answer in tenants] == [200, 200, 400, 400] and "X-Tenant" in reason(tenants[3])
     assert client.get(PATHS[0]).status_code == 405
     assert client.get("/v1/nothing").status_code == 404 and client.get("/v1/models/nobody").status_code == 404
     assert client.post(PATHS[0], content=b"prompt=x").status_code == 400
