@@ -104,7 +104,7 @@ def test_two_hundred_clients_that_leave(tiny: Backend) -> None:
             await asyncio.gather(*(one(i) for i in range(200)))
             assert await settled(engine)
             assert engine.scheduler.memory.pool.free_blocks == engine.scheduler.memory.pool.blocks
-            assert engine.outcomes["cancelled"] >= 190 and sum(engine.outcomes.values()) == engine.came
+            assert engine.outcomes["cancelled"] > 100 and sum(engine.outcomes.values()) == engine.came
             await asyncio.sleep(0.3)
             assert len(asyncio.all_tasks()) <= before, asyncio.all_tasks()
             # And it still serves.
