@@ -162,18 +162,32 @@ def test_who_leaves_the_queue_is_taken_out_and_what_was_not_used_given_back():
     assert len(queue) == 0 and queue.credit["A"] == 0
 
 
-@given(
-    loads(most=30, people=True),
-    options(("paged", "paged:3", "oracle"), costs=("paper",), expire=("never", "waiting", "always")),
-    st.sampled_from(["drr:7", "drr", "vtc"]),
-    st.integers(1, 3),
-    st.integers(0, 99),
+fair_cases = dict(
+    load=loads(most=30, people=True),
+    chosen=options(("paged", "paged:3", "oracle"), costs=("paper",), expire=("never", "waiting", "always")),
+    order=st.sampled_from(["drr:7", "drr", "vtc"]),
+    tenants=st.integers(1, 3),
+    seed=st.integers(0, 99),
 )
-@settings(max_examples=60, deadline=None)
-def test_stepping_and_leaping_agree(load, chosen, order, tenants, seed):
+
+
+def agree(load, chosen, order, tenants, seed):
     load = replace(load, tenant=np.random.default_rng(seed).choice(["x", "y", "z"][:tenants], len(load)))
     chosen |= {"order": order}
     assert_same(simulate(load, **chosen), simulate(load, step_by_step=True, **chosen))
+
+
+@given(**fair_cases)
+@settings(max_examples=40, deadline=None)
+def test_stepping_and_leaping_agree(**case):
+    agree(**case)
+
+
+@pytest.mark.slow
+@given(**fair_cases)
+@settings(max_examples=600, deadline=None)
+def test_stepping_and_leaping_agree_in_many_more_cases(**case):
+    agree(**case)
 
 
 def test_one_tenant_alone_is_first_come_first_served():
