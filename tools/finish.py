@@ -3,6 +3,7 @@
 - Runs of Chinese are marked with their language, so that they are set in a Chinese face and read out in Chinese.
 - The few icons that a page uses stand in it as SVG; the theme would load one and a half megabytes of script for them.
 - A page without mathematics does not load the program that sets it.
+- What has words on it is called by them.
 
 Every change leaves a page alone that it has been made to before.
 """
@@ -22,6 +23,10 @@ ICON = re.compile(r'<(i|span)\b([^>]*?)class="([^"]*\bfa-[\w-]+[^"]*)"([^>]*)></
 ICON_SCRIPT = re.compile(r"\s*<script[^>]*scripts/fontawesome\.js[^>]*></script>")
 STYLES = {"fa-solid", "fas", "fa-regular", "far", "fa-brands", "fab", "fa-lg", "fa-fw"}
 MATH = re.compile(r"\s*<script>window\.MathJax[^<]*</script>|\s*<script[^>]*vendor/mathjax/[^>]*></script>")
+#: The theme's search field and the fold of a hidden cell.
+MISNAMED = re.compile(
+    r'(<button[^>]*\bsearch-button-field\b[^>]*?) aria-label="Search"|(?<=<summary) aria-label="Toggle hidden content"'
+)
 
 
 def mark_chinese(html: str) -> str:
@@ -86,6 +91,11 @@ def without_idle_mathjax(html: str) -> str:
     return html if re.search(r'class="[^"]*\bmath\b', html) else MATH.sub("", html)
 
 
+def without_misnamed(html: str) -> str:
+    """Return a page without names that hide what is written on a button: who speaks to a page says what he sees."""
+    return MISNAMED.sub(r"\1", html)
+
+
 def finish(folder: Path) -> int:
     """Finish every page of a build in `folder`; return how many changed."""
     script = folder / "_static" / "scripts" / "fontawesome.js"
@@ -95,7 +105,7 @@ def finish(folder: Path) -> int:
         if "_static" in path.parts:
             continue
         before = path.read_text(encoding="utf-8")
-        after = mark_chinese(without_idle_mathjax(inline_icons(before, icons)))
+        after = mark_chinese(without_misnamed(without_idle_mathjax(inline_icons(before, icons))))
         if after != before:
             path.write_text(after, encoding="utf-8")
             changed += 1

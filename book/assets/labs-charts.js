@@ -85,8 +85,8 @@ window.labCharts = (function () {
     }
 
     async start() {
-      // The library writes its own role and name on the place it draws into; the one around it keeps ours.
-      const inner = element("div", {});
+      // The library writes roles and names of its own into its drawing; the place around it has ours.
+      const inner = element("div", { "aria-hidden": "true" });
       this.plot.append(inner);
       const size = { width: this.room(), height: this.height() };
       const options = { mode: "vega", renderer: "svg", actions: false, hover: false, defaultStyle: false, tooltip: false };
@@ -95,7 +95,9 @@ window.labCharts = (function () {
       if (this.panel.series.every((series) => series.kind === "cells")) return; // Their letters say it all.
       this.plot.addEventListener("pointermove", (event) => this.point(event));
       this.plot.addEventListener("pointerdown", (event) => this.point(event));
-      this.plot.addEventListener("pointerleave", () => { this.tip.hidden = true; });
+      // A finger that lifts leaves its tip behind, until the next touch elsewhere.
+      this.plot.addEventListener("pointerleave", (event) => { if (event.pointerType !== "touch") this.tip.hidden = true; });
+      document.addEventListener("pointerdown", (event) => { if (!this.plot.contains(event.target)) this.tip.hidden = true; });
     }
 
     // The chart takes the room it is given: on a phone it is drawn anew, not shrunk.
@@ -113,6 +115,26 @@ window.labCharts = (function () {
 
     height() {
       return this.plot.clientHeight; // The style sheet decides, for the still picture and for the live chart.
+    }
+
+    // Labels of limits and points that would lie over each other, or over a point, move up or down by a line.
+    apart() {
+      const where = (node) => (/translate\(([-\d.e]+)[ ,]+([-\d.e]+)\)/.exec(node.getAttribute("transform") || "") || []).slice(1).map(Number);
+      const taken = [];
+      for (const point of this.plot.querySelectorAll(".point-marks path")) {
+        const [x, y] = where(point);
+        if (x !== undefined) taken.push([x - 8, x + 8, y - 8, y + 8]);
+      }
+      const high = this.view.height();
+      for (const label of this.plot.querySelectorAll('[class*="labels-"] text')) {
+        const [x, y] = where(label), wide = label.textContent.length * 6.3;
+        if (x === undefined || !wide) continue;
+        const left = x - { start: 0, middle: wide / 2, end: wide }[label.getAttribute("text-anchor") || "start"];
+        const free = (shift) => y + shift > 6 && y + shift < high + 4 && !taken.some(([a, b, c, d]) => left < b && left + wide > a && y + shift - 9 < d && y + shift + 3 > c);
+        const shift = [0, 13, -13, 26, -26, 39, -39].find(free) || 0;
+        label.setAttribute("dy", shift);
+        taken.push([left, left + wide, y + shift - 9, y + shift + 3]);
+      }
     }
 
     show(state) {

@@ -125,8 +125,8 @@ window.labFlow = (function () {
   class Player {
     constructor(title, legend, id) {
       this.play = element("button", { type: "button", class: "lab-button lab-play" }, "Play");
-      this.back = element("button", { type: "button", class: "lab-button", "aria-label": "One event back" }, "‹ Step");
-      this.next = element("button", { type: "button", class: "lab-button", "aria-label": "One event on" }, "Step ›");
+      this.back = element("button", { type: "button", class: "lab-button", title: "One event back" }, "‹ Back");
+      this.next = element("button", { type: "button", class: "lab-button", title: "One event on" }, "Next ›");
       this.range = element("input", { type: "range", min: 0, step: 1, class: "lab-clock", "aria-label": "Time" });
       this.clock = element("output", { class: "lab-time" });
       this.speed = element("select", { id: `${id}-speed`, "aria-label": "Speed" }, ...SLOWER.map((n) => element("option", { value: n }, n === 1 ? "real time" : `${n} × slower`)));

@@ -200,6 +200,7 @@
       this.charts.forEach((chart, i) => chart.show(state.panels[i]));
       if (this.player) this.player.show(this.data.flows[state.flow]);
       await Promise.all(this.charts.map((chart) => chart.view.runAsync()));
+      this.charts.forEach((chart) => chart.apart());
     }
 
     // A row of the table of states, with its indices replaced by what they stand for.
@@ -220,7 +221,7 @@
 
     fit() {
       for (const chart of this.charts) {
-        if (chart.fit()) { chart.ticks(); chart.view.runAsync(); }
+        if (chart.fit()) { chart.ticks(); chart.view.runAsync().then(() => chart.apart()); }
       }
     }
 

@@ -4,7 +4,7 @@
 (function () {
   // What scrolls sideways can also be scrolled with the keyboard.
   function makeScrollable() {
-    document.querySelectorAll(".bd-article pre, .bd-article div.cell_output, .bd-article mjx-container[display='true']")
+    document.querySelectorAll(".bd-article pre, .bd-article div.cell_output, .bd-article div.math, .bd-article mjx-container[display='true']")
       .forEach((box) => {
         if (box.scrollWidth > box.clientWidth + 1 && !box.hasAttribute("tabindex")) box.tabIndex = 0;
       });

@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.collections import PatchCollection
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
+from matplotlib.text import Annotation
 
 from labcode.labkit.panel import Mark, Series
 from labcode.labkit.theme import DASH_LIMIT, ROLE_LOOKS, SHAPES_UP_TO
@@ -192,6 +193,28 @@ def limit(ax: Axes, mark: Mark, names: list[str], i: int, inks: Inks) -> list[Ar
         ),
         ax.annotate(mark.label, (x, y), (-8 if flip else 8, -9 if up > 0.5 else 9), color=ink, **words),
     ]
+
+
+def keep_apart(ax: Axes, artists: Sequence[Artist], renderer: Any) -> None:
+    """Move labels that would lie over each other, or over a point, up or down by a line."""
+    labels = [artist for artist in artists if isinstance(artist, Annotation)]
+    taken = [
+        artist.get_window_extent(renderer).padded(4)
+        for artist in artists
+        if isinstance(artist, Line2D) and artist.get_marker() == "D"
+    ]
+    inside = ax.get_window_extent(renderer).padded(4)
+    for label in labels:
+        x, y = label.xyann
+        for shift in (0, -11, 11, -22, 22, -33, 33):
+            label.xyann = (x, y + shift)
+            box = label.get_window_extent(renderer)
+            if inside.y0 <= box.y0 and box.y1 <= inside.y1 and not any(box.overlaps(other) for other in taken):
+                break
+        else:
+            label.xyann = (x, y)
+            box = label.get_window_extent(renderer)
+        taken.append(box)
 
 
 def legend_entry(s: Series, inks: Inks) -> Line2D | Patch:

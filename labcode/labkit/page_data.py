@@ -55,12 +55,17 @@ class _Table:
         return self._places[key]
 
 
+def _frame(panel: Panel) -> tuple[str, ...]:
+    """Return what must not change from state to state; the limits of an axis may."""
+    return (panel.key, panel.title, *(t for a in (panel.x, panel.y) for t in (a.title, a.unit, a.scale)))
+
+
 def _structure(lab: Lab, results: Sequence[Result]) -> list[list[Panel]]:
     """Return for each panel its states, after checking that keys, titles and axes are the same in all of them."""
     first = results[0].panels
     for result in results:
         for panel, same in zip(result.panels, first, strict=False):
-            if (panel.key, panel.title, panel.x, panel.y) != (same.key, same.title, same.x, same.y):
+            if _frame(panel) != _frame(same):
                 raise ValueError(
                     f"Lab {lab.id!r}: panel {panel.key!r}: key, title and axes must be the same in every "
                     f"state; {panel.title!r} and {same.title!r}, or their axes, differ"

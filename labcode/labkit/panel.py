@@ -72,8 +72,9 @@ class Axis:
     scale : {"linear", "log"}
         A log axis takes numbers above 0 only.
     limits : (low, high), optional
-        Fixed limits. Without them the page takes one range that holds every state of the lab, so that a slider moves
-        the curves and not the axis.
+        Fixed limits, which may differ from state to state where the structure does. Without them the page takes one
+        range that holds every state of the lab (or of `Lab.scaled_by`), so that a slider moves the curves and not
+        the axis.
     """
 
     title: str

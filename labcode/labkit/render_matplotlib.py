@@ -15,7 +15,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocato
 from matplotlib.transforms import Bbox
 
 from labcode.labkit import scales
-from labcode.labkit.matplotlib_artists import DPI, NO_DATA, bars, cells, curve, legend_entry, limit
+from labcode.labkit.matplotlib_artists import DPI, NO_DATA, bars, cells, curve, keep_apart, legend_entry, limit
 from labcode.labkit.panel import Axis, Panel
 from labcode.labkit.svg import inline
 from labcode.labkit.theme import SHAPES_UP_TO, colours
@@ -249,8 +249,11 @@ class Picture:
                     drawn += bars(ax, s, edges, names, together, self.inks)
                 else:
                     drawn += cells(ax, s, self.inks) if s.kind == "cells" else curve(ax, s, self.inks)
+        marks: list[Artist] = []
         for j, mark in enumerate(panel.marks):
-            drawn += limit(ax, mark, names, sum(m.kind == mark.kind for m in panel.marks[:j]), self.inks)
+            marks += limit(ax, mark, names, sum(m.kind == mark.kind for m in panel.marks[:j]), self.inks)
+        keep_apart(ax, marks, self._canvas.get_renderer())
+        drawn += marks
         if all(s.empty for s in panel.series):
             drawn.append(
                 ax.text(

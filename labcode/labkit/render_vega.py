@@ -231,6 +231,7 @@ def _limits(categorical: bool) -> list[Spec]:
         },
         {
             "type": "symbol",
+            "name": "point-marks",
             "from": {"data": "points"},
             "encode": {
                 "update": {

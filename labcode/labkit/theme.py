@@ -40,7 +40,7 @@ class Look:
 
 
 ROLE_LOOKS = {
-    "ours": Look("#0072b2", "#56b4e9", (), 2.6, "circle", "o", ""),
+    "ours": Look("#0072b2", "#56b4e9", (), 3.2, "circle", "o", ""),
     "baseline": Look("#c9510c", "#ff9350", (7, 3), 2.0, "square", "s", "////"),
     "alt1": Look("#00805d", "#3fcf9f", (2, 2), 2.2, "triangle-up", "^", "...."),
     "alt2": Look("#a8457e", "#ec9fcb", (9, 3, 2, 3), 2.0, "diamond", "D", "xxxx"),

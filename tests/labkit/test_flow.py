@@ -161,10 +161,10 @@ def test_the_flow_is_played_paused_and_stepped_by_keyboard(browser: Any, site: P
         clock.focus()
         clock.press("Home")
         assert page.locator(".lab-time").inner_text() == "0 ms"
-        page.get_by_role("button", name="One event on").press("Enter")
+        page.get_by_role("button", name="Next ›").press("Enter")
         assert int(clock.input_value()) == round(events[1] * 1e4)
-        page.get_by_role("button", name="One event on").press("Enter")
-        page.get_by_role("button", name="One event back").press("Enter")
+        page.get_by_role("button", name="Next ›").press("Enter")
+        page.get_by_role("button", name="‹ Back").press("Enter")
         assert int(clock.input_value()) == round(events[1] * 1e4)
         play = page.locator(".lab-play")
         play.press("Space")
@@ -196,7 +196,7 @@ def test_the_flow_is_played_paused_and_stepped_by_keyboard(browser: Any, site: P
         # Who asks for less motion steps only.
         page = opened(browser, url, reduced_motion="reduce")
         assert not page.locator(".lab-play").is_visible()
-        page.get_by_role("button", name="One event on").click()
+        page.get_by_role("button", name="Next ›").click()
         page.context.close()
 
 

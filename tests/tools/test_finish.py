@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.finish import finish, icon_paths, inline_icons, mark_chinese, without_idle_mathjax
+from tools.finish import finish, icon_paths, inline_icons, mark_chinese, without_idle_mathjax, without_misnamed
 
 ICONS = 'x={bars:[448,512,["navicon"],"f0c9","M0 96"],"angle-left":[320,512,[8249],"f104","M41 2"]}'
 MARK = '<span lang="zh-Hans">{}</span>'.format
@@ -55,3 +55,12 @@ def test_a_finished_build_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "a.html").write_text('<p>调度<i class="fas fa-bars"></i></p>')
     assert finish(tmp_path) == 1 and finish(tmp_path) == 0
     assert (tmp_path / "_static" / "x.html").read_text() == "调度"
+
+
+def test_what_has_words_on_it_is_called_by_them() -> None:
+    page = '<button class="btn search-button-field" title="Search" aria-label="Search" data-x="1">Search</button>'
+    assert without_misnamed(page) == page.replace(' aria-label="Search"', "")
+    fold = '<summary aria-label="Toggle hidden content"><span>Show</span></summary>'
+    assert without_misnamed(fold) == "<summary><span>Show</span></summary>"
+    icon = '<button class="search-button" aria-label="Search"></button>'
+    assert without_misnamed(icon) == icon, "an icon alone needs its name"

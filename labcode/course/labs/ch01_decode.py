@@ -142,4 +142,5 @@ LAB = Lab(
         reveal={"batch": 256},
     ),
     numbers=("paper",),
+    scaled_by=("name", "card"),
 )

@@ -104,6 +104,7 @@ LAB = Lab(
         why=lambda result: f"{result.panel('time').text} {result.panel('waste').text}",
     ),
     numbers=("paper",),
+    scaled_by=("prompts", "prompt"),
     alt=lambda result, params: (
         "Three bar charts: padded work for each useful unit, time of the step one by one, padded "
         f"and ragged, and query-key pairs of each sequence. {result.panels[0].text} {result.panels[1].text}"

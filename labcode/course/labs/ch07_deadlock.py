@@ -21,7 +21,7 @@ CELLS = (
     ("· waiting", WAITING, "muted"),
     ("x waiting in its seat", STUCK, "baseline"),
 )
-WIDTH = 34
+WIDTHS = (8, 12, 16, 24, 34)  # Of the time axis, in iterations: the first that holds the run.
 
 
 def compute(slots: int, max_bs: int, policy: str) -> Result:
@@ -36,8 +36,8 @@ def compute(slots: int, max_bs: int, policy: str) -> Result:
     for name, letter, role in CELLS:
         row, column = np.nonzero(letters == letter)
         series.append(Series(name, "cells", tuple(column.tolist()), tuple(row.tolist()), role=role))
-    axis = Axis("Iteration", limits=(-0.5, WIDTH - 0.5))
     length = letters.shape[1]
+    axis = Axis("Iteration", limits=(-0.5, next(width for width in WIDTHS if width >= length) - 0.5))
     outcome = f"standstill in iteration {stuck.iteration}" if stuck else f"all done after {length} iterations"
     grid = Panel(
         "cells",

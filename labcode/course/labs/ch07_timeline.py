@@ -45,7 +45,7 @@ def compute(iteration: int, engine: str, memory: str) -> Result:
     who = {name.split(" ", 1)[1]: [f"r{i}" for i in np.flatnonzero(here == letter)] for name, letter, _ in CELLS}
     words = "; ".join(f"{what}: {', '.join(names)}" for what, names in who.items() if names)
     words = f"All done after {len(whole)} iterations" if over else f"Iteration {iteration}: {words}"
-    axis = Axis("Iteration", limits=(-0.5, ITERATIONS - 0.5))
+    axis = Axis("Iteration", limits=(-0.5, len(whole) - 0.5))
     grid = Panel(
         "cells",
         "Who does what in each iteration",
