@@ -6,7 +6,6 @@ ranges into it:
 - data ``d0``, ``d1``, ... : the rows of each series, ``{x, y, y2}``; bars over numbers have edges ``x`` and ``y2``;
 - data ``vlines``, ``hlines``, ``points``: the marks, ``{x, y, label, i}``;
 - signals ``xdom``, ``ydom``: ranges; ``xticks``, ``yticks``: positions or null; ``note``: text in place of data.
-
 Colours are CSS variables, so a change of theme repaints a chart without any script.
 """
 
