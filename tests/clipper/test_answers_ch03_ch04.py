@@ -5,20 +5,21 @@ import pytest
 from labcode.course.exercises import check, exercises
 
 STATED = {
-    "31.6a": 4,
-    "31.6b": 4 / 3,
-    "31.6c": 2 / 3,
-    "31.6d": 1,
-    "31.7e": 0.200,
-    "31.7f": 0.921,
-    "31.8b": 0.98,
-    "31.8c": 0.995,
-    "31.8d": 1 - 0.01 / 3,
-    "3.1a": 4 * 1.75 / 2 * 1.8,
-    "3.1b": 4 / 2 * 1.8,
-    "3.1c": 0.1 / 0.2,
-    "3.2a": 256 / (0.006 + 0.00003 * 256) / 290,
-    "3.2c": 16 * 290 * 0.006 / (1 - 16 * 290 * 0.00003),
+    "3.1a": 6,
+    "3.1b": 1.5,
+    "3.1c": 0.75,
+    "3.1d": 1,
+    "3.2e": 1 / 6,
+    "3.2f": 0.7675,
+    "3.3a": 0.96,
+    "3.3b": 0.99,
+    "3.3c": 0.9975,
+    "3.4a": 4 * 1.75 / 2 * 1.8,
+    "3.4b": 4 / 2 * 1.8,
+    "3.4c": 0.1 / 0.2,
+    "3.4d": 10 / 0.2,
+    "3.5a": 256 / (0.006 + 0.00003 * 256) / 290,
+    "3.5c": 16 * 290 * 0.006 / (1 - 16 * 290 * 0.00003),
     "4.1a": 32,
     "4.1b": 32 / 0.0296,
     "4.1c": 16,
@@ -44,4 +45,4 @@ def test_stated_answer_is_right_and_another_is_not(name):
 
 def test_the_fixed_point_is_close_to_the_exact_mean():
     answers = exercises()
-    assert answers["3.2c"].answer() == pytest.approx(answers["3.2b"].answer(), rel=0.01)
+    assert answers["3.5c"].answer() == pytest.approx(answers["3.5b"].answer(), rel=0.01)

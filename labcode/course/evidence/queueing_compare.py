@@ -34,7 +34,7 @@ class Sojourn:
 
 
 def measured(load: Workload, max_bs: int = 256) -> Sojourn:
-    """Run `load` by continuous batching with KV memory unlimited, so that seats are the only limit."""
+    """Run `load` by continuous batching with KV memory unlimited, so that places are the only limit."""
     table = simulate(load, MODEL, GPU, max_bs=max_bs, memory="unlimited").requests
     arrival, finished = table.arrival.to_numpy(), table.finished.to_numpy()
     edge = len(load) // 10

@@ -110,9 +110,9 @@ def _headline(
 
 
 def _growth(result: Result, key: str) -> float:
-    """Return by which factor a panel's curve grows from a batch of 1 to 256."""
+    """Return by which factor a panel's curve grows from a batch of 1 to 64."""
     curve = result.panel(key).curve("this setting")
-    return curve.at(256) / curve.at(1)
+    return curve.at(64) / curve.at(1)
 
 
 LAB = Lab(
@@ -126,20 +126,21 @@ LAB = Lab(
     ),
     compute,
     predict=Prediction(
-        "Llama-3-8B on an H100, context 1,024: from a batch of 1 to a batch of 256, how much longer does a step get?",
-        ("hardly at all", "about three times", "about thirty times", "256 times"),
+        "Llama-3-8B on an H100, contexts of 64 tokens: from a batch of 1 to a batch of 64, how much longer does a step "
+        "get?",
+        ("hardly at all", "about three times", "about thirty times", "64 times"),
         right=lambda result: graded(
             _growth(result, "time"),
             (1.5, "hardly at all"),
             (10, "about three times"),
-            (100, "about thirty times"),
-            beyond="256 times",
+            (45, "about thirty times"),
+            beyond="64 times",
         ),
         why=lambda result: (
-            f"The step takes {_growth(result, 'time'):.1f} times as long, and there are "
+            f"The step takes {_growth(result, 'time'):.2f} times as long, and there are "
             f"{_growth(result, 'rate'):.0f} times as many tokens per second."
         ),
-        reveal={"batch": 256},
+        reveal={"context": 64, "batch": 64},
     ),
     numbers=("paper",),
     scaled_by=("name", "card"),

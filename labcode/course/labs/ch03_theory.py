@@ -17,7 +17,7 @@ ROLES = dict(zip(THEORIES, ("baseline", "alt1", "alt2", "alt3"), strict=True))
 
 @cache
 def _load() -> Workload:
-    return chat(n=2000, rate=16.0, seed=0)
+    return chat(n=3000, rate=16.0, seed=0)
 
 
 @cache
@@ -73,7 +73,7 @@ def compute(rate: float, statistic: str, max_bs: int) -> Result:
     )
     return Result(
         (curves, errors),
-        f"{rate:g} req/s, {max_bs} seats: measured {statistic} {real:.2f} s; {told}.",
+        f"{rate:g} req/s, {max_bs} places: measured {statistic} {real:.2f} s; {told}.",
     )
 
 
