@@ -139,17 +139,17 @@ def simulate(
     if not end > 0:
         raise ValueError(f"stop_at = {stop_at!r}: must be above 0")
     pricing = as_cost(cost, model, gpu)
-    seen = _seen(load, memory, order, predictor, seed)
+    seen = seen_by(load, memory, order, predictor, seed)
     if engine != "continuous":
         _only_in_order_of_arrival(engine, memory, order, prefill, executor, token_budget)
         round_ = Budgets(1 if engine == "sequential" else integer("max_bs", max_bs))
-        scheduler = _scheduler(load, model, memory, pool, 0.0, seen, round_)
+        scheduler = scheduler_for(load, model, memory, pool, 0.0, seen, round_)
         record = _in_batches(load, engine, scheduler, memory, seen, pricing, batch, model, pool, step_by_step, end)
         return Run(load, record, pricing, stop_at=end)
     if batch is not None:
         raise ValueError(f"batch: these rules belong to the request-level engines, engine is {engine!r}")
     round_ = budgets or budgets_of(max_bs, prefill, token_budget)
-    scheduler = _scheduler(
+    scheduler = scheduler_for(
         load, model, memory, pool, watermark, seen, round_, preemption=preemption, checks=checks, expire=expire
     )
     custom = step_by_step or executor is not None or bool(checks) or preemption is not None or seen.queue is not None
@@ -165,32 +165,32 @@ def simulate(
 
 
 @dataclass(frozen=True)
-class _Seen:
+class Seen:
     """What the scheduler sees of a workload, and a stateful queue if there is one."""
 
     columns: Columns
     queue: WaitingQueue | None = None
 
 
-def _seen(load: Workload, memory: object, order: Any, predictor: str | Predictor, seed: int) -> _Seen:
+def seen_by(load: Workload, memory: object, order: Any, predictor: str | Predictor, seed: int) -> Seen:
     declared = memory == "declared"
     predicted = predict(load, "exact" if memory == "oracle" else predictor, seed)
     limit = declared_limits(load, declared)
     fair = fair_queue(order, load)
     order = order if fair is None else fair
     if not isinstance(order, str) and (isinstance(order, WaitingQueue) or not callable(order)):
-        return _Seen(Columns(limit, predicted, np.zeros(len(load)), declared), as_queue(order))
+        return Seen(Columns(limit, predicted, np.zeros(len(load)), declared), as_queue(order))
     requests = requests_of(load, predicted, declared) if callable(order) else []
-    return _Seen(Columns(limit, predicted, order_keys(order, load, requests, seed), declared))
+    return Seen(Columns(limit, predicted, order_keys(order, load, requests, seed), declared))
 
 
-def _scheduler(
+def scheduler_for(
     load: Workload,
     model: ModelSpec,
     memory: str | Memory,
     pool: int,
     watermark: float,
-    seen: _Seen,
+    seen: Seen,
     budgets: Budgets,
     checks: Sequence[Check] = (),
     **policies: Any,
@@ -249,7 +249,7 @@ def _in_batches(
     engine: str,
     scheduler: Scheduler,
     memory: str | Memory,
-    seen: _Seen,
+    seen: Seen,
     cost: CostModel,
     rules: BatchRules | None,
     model: ModelSpec,

@@ -37,6 +37,10 @@ START, END, STEPS = (NAMES.index(name) for name in ("start", "end", "steps"))
 KEPT = tuple(NAMES.index(name) for name in ("start", "decode_kv", "waiting"))
 
 
+#: What a record and a recorder hold by request.
+PER_REQUEST = ("admitted", "first_token", "last_token", "finished", "outcome", "preemptions", "recomputed")
+
+
 @dataclass
 class Record:
     """The raw outcome of a run, as arrays over n requests, m segments and k spans."""
@@ -73,6 +77,12 @@ class Recorder:
         self.rows: list[tuple] = []
         self.spans: list[tuple[int, float, int, int]] = []
         self._members: object = None
+
+    def resize(self, requests: int) -> None:
+        """Make room for so many requests in all, or cut room off (a replica does not know how many it will get)."""
+        fresh = Recorder(max(0, requests - len(self.outcome)), self.capacity)
+        for name in PER_REQUEST:
+            setattr(self, name, np.append(getattr(self, name), getattr(fresh, name))[:requests])
 
     def refuse(self, request: int, reason: str) -> None:
         """Note that a request was never admitted, and why."""

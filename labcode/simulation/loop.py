@@ -8,6 +8,7 @@ the same record.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from labcode.results.outcomes import CANCELLED, FAILED, REFUSED, TIMED_OUT
 from labcode.results.record import Record, Recorder
@@ -24,6 +25,35 @@ CODES = {
 }
 
 STANDSTILL = "standstill: everybody who runs waits for blocks that another holds"
+
+
+@dataclass(frozen=True)
+class Step:
+    """A plan that is being carried out, once or many times, and what the record needs of the moment it began.
+
+    Attributes
+    ----------
+    plan : Plan
+    results : Results
+        What will have come of it.
+    start, end : float
+        Seconds.
+    limit : int
+        How many times in a row it could have been carried out.
+    members : object
+        Who takes part, as `Recorder.segment` asks for it.
+    decode_kv, waiting : int
+        As in a segment.
+    """
+
+    plan: Plan
+    results: Results
+    start: float
+    end: float
+    limit: int
+    members: object
+    decode_kv: int
+    waiting: int
 
 
 class Loop:
@@ -74,11 +104,16 @@ class Loop:
             for state in plan.preempted:
                 self.close_span(state.id)
             if plan:
-                self.carry_out(plan)
+                self.settle(self.begin(plan))
             elif not self.wait():
                 break
         # A leap that nobody could join may have passed over some who must be refused, or have expired.
         self.take_events()
+        return self.close()
+
+    def close(self) -> Record:
+        """Write down what is left to say and return the record."""
+        scheduler = self.scheduler
         scheduler.reap(self.now)
         self.note_ends()
         for number in list(self.spans):
@@ -126,8 +161,8 @@ class Loop:
         self.note_ends()
         return False
 
-    def carry_out(self, plan: Plan) -> None:
-        """Let the executor carry `plan` out, once or many times, and account for it."""
+    def begin(self, plan: Plan) -> Step:
+        """Let the executor carry `plan` out, once or many times."""
         scheduler, start = self.scheduler, self.now
         for state in plan.admitted:
             self.rec.admit(state.id, start)
@@ -135,15 +170,24 @@ class Loop:
         alone = not plan.prefill and len(plan.decode) == len(scheduler.running)
         members = scheduler.version if alone and self.merges else None
         decode_kv, waiting = step_shape(plan).decode_kv, scheduler.waiting
-        results, self.now = self.executor.execute(plan, start, limit, self.next_event())
+        results, end = self.executor.execute(plan, start, limit, self.next_event())
+        return Step(plan, results, start, end, limit, members, decode_kv, waiting)
+
+    def settle(self, step: Step) -> None:
+        """Account for a step, or a leap of several, that has ended."""
+        scheduler, plan, results = self.scheduler, step.plan, step.results
+        self.now = step.end
         self.count_tokens(plan, results.steps)
         prefill_tokens = sum(work.new for work in plan.prefill)
         # What is written and reserved at the end of the step, before anybody who finishes gives it back.
         scheduler.update(plan, Results(failed={}, steps=results.steps), self.now)
         used = sum(state.computed for state in scheduler.running.values()) - scheduler.memory.saved
         reserved = used if scheduler.memory.reserved is None else scheduler.memory.reserved
-        sizes = (len(plan.prefill), prefill_tokens, len(plan.decode), 0, decode_kv)
-        self.rec.segment((start, self.now, results.steps, *sizes, used, reserved, waiting), members)
+        sizes = (len(plan.prefill), prefill_tokens, len(plan.decode), 0, step.decode_kv)
+        self.rec.segment(
+            (step.start, self.now, results.steps, *sizes, used, reserved, step.waiting),
+            step.members,
+        )
         scheduler.update(Plan(), Results(results.finished, results.failed), self.now)
         self.note_ends()
 

@@ -206,6 +206,19 @@ class Workload:
         columns = {name: getattr(self, name) for name in names}
         return replace(self, **{name: column[:n] for name, column in columns.items() if column is not None})
 
+    def take(self, rows: ArrayLike) -> Workload:
+        """Return the requests `rows` (ascending) at their own times; the rate is theirs, not that of all.
+
+        Parameters
+        ----------
+        rows : int array, shape (k,), or mask, shape (n,)
+        """
+        chosen = np.asarray(rows)
+        names = ("arrival", "prompt", "output", "max_tokens", "tenant", "deadline", "cancel_at", "prefix")
+        columns = {name: getattr(self, name) for name in names}
+        taken = {name: column[chosen] for name, column in columns.items() if column is not None}
+        return replace(self, **taken, nominal_rate=None, unit_arrival=None)
+
     def requests(self) -> list[Request]:
         """Return the requests one by one, ids 0 ... n-1."""
         return list(self)
