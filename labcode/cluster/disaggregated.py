@@ -1,8 +1,8 @@
 """Prefill and decode on engines of their own (Splitwise, DistServe), with the transfer of the cache priced.
 
 A request is prefilled in one fleet, which gives it its first token; its cache then travels over a link, and it decodes
-in the other.  The first fleet never hears of the second (a cache that has left takes no place there, and a full decode
-engine makes nobody wait at the prefill engines), and transfers do not share the link: both are on the side of the split.
+in the other.  Two simplifications favour the split: the first fleet never hears of the second (a cache that has left
+takes no place there, and a full decode engine holds up no prefill engine), and transfers do not share the link.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from labcode.cluster.fleet import ClusterRun, drive, simulate_cluster
 from labcode.cluster.routers import router as as_router
 from labcode.results.metrics import SLO, Summary, summarise
-from labcode.scheduler.kv_cache import Adapted, Memory
+from labcode.scheduler.kv_cache import Memory
+from labcode.scheduler.managers import Adapted
 from labcode.scheduler.preemption import Link
 from labcode.scheduler.request import Request
 from labcode.workload import Workload
@@ -31,15 +32,15 @@ class Received(Adapted):
 
     def __init__(self, inner: Memory) -> None:
         super().__init__(inner)
-        self.inner, self.gone = inner, set[int]()
-        self.cached, self.free = self._cached, self._free  # type: ignore[method-assign]
+        self.gone: set[int] = set()
+        self.cached = lambda request: 0 if request.id in self.gone else request.prompt - 1  # type: ignore[method-assign]
+        release = inner.free
 
-    def _cached(self, request: Request) -> int:
-        return 0 if request.id in self.gone else request.prompt - 1
+        def free(request: Request) -> None:
+            self.gone.add(request.id)
+            release(request)
 
-    def _free(self, request: Request) -> None:
-        self.gone.add(request.id)
-        self.inner.free(request)
+        self.free = free  # type: ignore[method-assign]
 
 
 @dataclass(frozen=True)

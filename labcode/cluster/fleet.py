@@ -28,7 +28,7 @@ from labcode.results.metrics import SLO, Summary, summarise
 from labcode.results.run import Run
 from labcode.scheduler.admission import fits_context
 from labcode.scheduler.kv_cache import UNLIMITED, Memory
-from labcode.scheduler.kv_cache import memory as named_memory
+from labcode.scheduler.managers import memory as named_memory
 from labcode.scheduler.request import Request
 from labcode.scheduler.scheduler import Scheduler
 from labcode.scheduler.waiting import KeyQueue
@@ -244,9 +244,11 @@ def drive(
 
     def engine() -> Replica:
         members: list[int] = []
+        own = fair_queue(order, load)
+        queue = KeyQueue(lambda request: float(seen.columns.key[members[request.id]])) if own is None else own
         scheduler = Scheduler(
             adapt(named_memory(memory, pool, options.get("watermark", 0.0))),
-            fair_queue(order, load) or KeyQueue(lambda request: float(seen.columns.key[members[request.id]])),
+            queue,
             budgets,
             options.get("preemption"),
             (fits_context(model.max_context), *options.get("checks", ())),
@@ -265,7 +267,5 @@ def drive(
         replica[i] = number = _choice(chosen.choose(request, reports), replicas)
         fleet[number].advance(request.arrival)
         fleet[number].submit(request, int(load.output[i]), float(away[i]))
-    runs = tuple(
-        Run(load.take(np.array(one.members)), one.finish(), pricing) if one.members else None for one in fleet
-    )
+    runs = tuple(Run(load.take(np.array(one.members)), one.finish(), pricing) if one.members else None for one in fleet)
     return ClusterRun(load, replica, runs)

@@ -24,7 +24,7 @@ class Replica(Loop):
     scheduler : Scheduler
         Fresh.
     clock : PaperClock
-        Its `output` is a list, to which `submit` adds.
+        One of its own: `submit` adds to the true lengths that it goes by.
     capacity : int
         Positions in the pool, for the record (tokens).
     members : list of int
@@ -32,8 +32,10 @@ class Replica(Loop):
     """
 
     def __init__(self, scheduler: Scheduler, clock: PaperClock, capacity: int, members: list[int]) -> None:
-        super().__init__(scheduler, [], clock, capacity, cancellations=[])
-        self.clock = clock
+        self.going_away: list[tuple[float, int]] = []
+        super().__init__(scheduler, [], clock, capacity, self.going_away)
+        self.output: list[int] = []
+        clock.output = self.output
         self.members = members
         self.present: dict[int, RequestState] = {}
         self.under_way: Step | None = None
@@ -56,9 +58,9 @@ class Replica(Loop):
         if number >= len(self.rec.outcome):
             self.rec.resize(2 * number + 8)
         self.members.append(request.id)
-        self.clock.output.append(output)  # type: ignore[attr-defined]
+        self.output.append(output)
         if cancel_at >= time:
-            bisect.insort(self.cancellations, (cancel_at, number))  # type: ignore[arg-type]
+            bisect.insort(self.going_away, (cancel_at, number))
         if self.under_way is None:
             self.now = max(self.now, time)
         refusal = self.scheduler.add(replace(request, id=number), time)
