@@ -14,6 +14,7 @@ from typing import Any
 from labcode import workload
 from labcode.cost.hardware import GPUS, MODELS
 from labcode.cost.models import COSTS
+from labcode.loadtest import command as loadtest_command
 from labcode.results.metrics import SLO
 from labcode.server import command as server_command
 from labcode.simulate import ENGINES, PREFILL_MODES, simulate
@@ -70,6 +71,7 @@ def parser() -> argparse.ArgumentParser:
     run.set_defaults(action=simulated)
     book.set_defaults(action=ledger)
     server_command.add_to(commands)
+    loadtest_command.add_to(commands)
     return top
 
 

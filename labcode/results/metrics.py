@@ -181,6 +181,12 @@ MEANING: dict[str, tuple[str, str]] = {
     "partial": ("requests", "the log lacks a part of them"),
     "chunk_interval_p50_s": ("s", "gaps between pieces of a stream"),
     "chunk_interval_p99_s": ("s", "gaps between pieces of a stream"),
+    # Load tests of our own only:
+    "pieces": ("chunks", "that held a token"),
+    "late_p50_s": ("s", "all requests, planned to actual send"),
+    "late_p99_s": ("s", "all requests, planned to actual send"),
+    "late_max_s": ("s", "all requests, planned to actual send"),
+    "late_share": ("share", "sent later than tolerated / submitted"),
 }
 
 
