@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from labcode.course.evidence.logs import one_request
+import numpy as np
+import pandas as pd
+
 from labcode.course.exercises import exercise
 from labcode.course.labs.ch02_chunks import log_of
 from labcode.course.labs.ch02_denominators import window_summary
+from labcode.results.logs import from_events
 from labcode.results.metrics import mean, weighted_percentile
 
 # Exercise 2.2: nine requests of 11 tokens at 20 ms, one of 101 tokens at 60 ms.
@@ -13,28 +16,35 @@ TPOT = [0.02] * 9 + [0.06]
 GAPS = [10] * 9 + [100]
 
 
-@exercise("31.1a", 1e-3)
+def one_request() -> pd.Series:
+    """Return exercise 2.1's request: there at 0 s, runs at 0.2 s, 26 tokens from 0.45 to 1.2 s."""
+    tokens = pd.DataFrame({"request": "r", "token": range(1, 27), "time_s": np.linspace(0.45, 1.2, 26)})
+    asked = pd.DataFrame({"request": ["r"], "submitted_s": 0.0, "prompt_tokens": 1, "admitted_s": 0.2})
+    return from_events(tokens, asked).requests.iloc[0]
+
+
+@exercise("2.1a", 1e-3)
 def ttft() -> float:
-    """TTFT of exercise 31.1, s."""
-    return one_request()["ttft"]
+    """TTFT of exercise 2.1, s."""
+    return float(one_request()["ttft"])
 
 
-@exercise("31.1b", 1e-3)
+@exercise("2.1b", 1e-3)
 def tpot() -> float:
-    """TPOT of exercise 31.1, s: 30 gaps."""
-    return one_request()["tpot"]
+    """TPOT of exercise 2.1, s: 25 gaps."""
+    return float(one_request()["tpot"])
 
 
-@exercise("31.1c", 1e-3)
+@exercise("2.1c", 1e-3)
 def end_to_end() -> float:
-    """End-to-end time of exercise 31.1, s."""
-    return one_request()["end_to_end"]
+    """End-to-end time of exercise 2.1, s."""
+    return float(one_request()["finished"])
 
 
-@exercise("31.1d", 1e-3)
+@exercise("2.1d", 1e-3)
 def waited() -> float:
-    """Wait before first running, exercise 31.1, s."""
-    return one_request()["waited"]
+    """Wait before first running, exercise 2.1, s."""
+    return float(one_request()["waited"])
 
 
 @exercise("2.2a", 5e-3)
@@ -66,13 +76,13 @@ def strict_goodput() -> float:
     return stricter_door()["goodput_per_s"]
 
 
-@exercise("2.3b", 5e-3)
+@exercise("2.3b", 5e-3, share=True)
 def strict_of_finished() -> float:
     """Attainment over the finished."""
     return stricter_door()["slo_of_finished"]
 
 
-@exercise("2.3c", 5e-3)
+@exercise("2.3c", 5e-3, share=True)
 def strict_of_submitted() -> float:
     """Attainment over the submitted."""
     return stricter_door()["slo_of_submitted"]
@@ -80,8 +90,8 @@ def strict_of_submitted() -> float:
 
 def pieces() -> tuple[float, float, float, float]:
     """Return usual and largest interval, the largest over its tokens, and the largest ITL of exercise 2.4, s."""
-    intervals, tokens = log_of(8, 20.0, 0.5).chunk_intervals()
-    itl, _ = log_of(1, 20.0, 0.5).itl()
+    intervals, tokens = log_of(4, 25.0, 0.3).chunk_intervals()
+    itl, _ = log_of(1, 25.0, 0.3).itl()
     usual = weighted_percentile(intervals, None, 50)
     return usual, float(intervals.max()), float((intervals / tokens).max()), float(itl.max())
 
@@ -100,7 +110,7 @@ def largest_interval() -> float:
 
 @exercise("2.4c", 5e-3)
 def divided_interval() -> float:
-    """Largest interval divided by its eight tokens, s."""
+    """Largest interval divided by its four tokens, s."""
     return pieces()[2]
 
 

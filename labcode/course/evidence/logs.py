@@ -10,7 +10,7 @@ from labcode.results.metrics import SLO
 
 
 def one_request() -> dict[str, float]:
-    """Return TTFT, TPOT, end-to-end time and wait (s) of exercise 31.1's request (ledger C01).
+    """Return TTFT, TPOT, end-to-end time and wait (s) of the lecture's request (ledger C01).
 
     It arrives at 0 s, first runs at 0.1 s, its first token comes at 0.3 s and the 31st at 0.9 s.
     """
