@@ -22,7 +22,7 @@ from tools.vendor import gather
 
 # jupyter-book always loads these; they put the addresses of public servers into pages, for what the book does not use.
 UNWANTED = ("sphinx_thebe", "sphinx_comments")
-LAB_ASSETS = ("labs.css", "labs-charts.js", "labs-ask.js", "labs-flow.js", "labs.js")
+LAB_ASSETS = ("labs.css", "labs-charts.js", "labs-ask.js", "labs-flow.js", "labs-tools.js", "labs.js")
 
 
 def use_fresh_cache(app: Sphinx, config: Config) -> None:

@@ -161,6 +161,16 @@ window.labCharts = (function () {
       if (this.numbers.open) this.tabulate();
     }
 
+    // The series "ours" of a pinned setting, dotted; null takes them away.
+    pin(state) {
+      this.panel.series.forEach((series, i) => {
+        if (series.role !== "ours" || series.kind === "cells") return;
+        const held = state ? state.series[i] : null;
+        const rows = held ? held.x.map((x, j) => ({ x, y: held.y[j], y2: held.y2 ? held.y2[j] : null })) : [];
+        this.view.data("p" + i, rows.filter((row) => row.y !== null || series.kind !== "bar"));
+      });
+    }
+
     ticks() {
       const { panel, view, state } = this;
       if (panel.x.scale === "log") view.signal("xticks", logTicks(state.xdom, this.width / 45));

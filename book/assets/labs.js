@@ -12,6 +12,7 @@
   const { Chart, element, hatches } = window.labCharts;
   const { Ask, kept } = window.labAsk;
   const { Player } = window.labFlow;
+  const { Tools } = window.labTools;
 
   // ---- small things ----------------------------------------------------------------------------------------------------
   function load(url) {
@@ -96,10 +97,7 @@
       this.headline = element("p", { class: "lab-headline", role: "status", "aria-live": "polite" });
       this.alt = element("p", { class: "lab-unseen", id: `${this.id}-alt` });
       this.charts = data.panels.map((panel) => new Chart(panel, this));
-      const reset = element("button", { type: "button", class: "lab-button lab-reset" }, "Reset");
-      const link = element("button", { type: "button", class: "lab-button lab-link" }, "Copy link");
-      reset.addEventListener("click", () => this.move(data.controls.map((control) => control.default)));
-      link.addEventListener("click", () => this.copy(link));
+      this.tools = new Tools(this);
       this.words = element("p", { class: "lab-setting" });
       const panels = element("div", { class: `lab-panels lab-panels-${Math.min(this.charts.length, 2)}`, role: "group",
         "aria-label": "Charts", "aria-describedby": `${this.id}-alt` }, ...this.charts.map((chart) => chart.node));
@@ -107,11 +105,11 @@
         this.player = new Player(data.flows[0].title, data.flowLegend, this.id);
         panels.prepend(this.player.node);
       }
-      this.stage = element("div", { class: "lab-stage" }, this.words, this.headline, this.alt, panels);
+      this.stage = element("div", { class: "lab-stage" }, this.words, this.headline, this.tools.note, this.alt, panels);
       const live = element("div", { class: "lab-body lab-live" },
         element("div", { class: "lab-side" },
           element("div", { class: `lab-controls lab-controls-${this.inputs.length}`, role: "group", "aria-label": "Controls" }, ...this.inputs.map((input) => input.node)),
-          element("div", { class: "lab-actions" }, reset, link)),
+          ...[this.tools.presets, this.tools.actions, this.tools.challenge].filter(Boolean)),
         this.stage);
       if (data.ask) {
         this.ask = new Ask(this, data.ask);
@@ -125,7 +123,10 @@
       try {
         await Promise.all(this.charts.map((chart) => chart.start()));
         const asked = readAddress().get(this.id);
-        if (asked) this.uncover();
+        if (asked) {
+          this.uncover();
+          this.held(asked);
+        }
         await this.apply(asked ? this.understand(asked) : this.setting);
       } catch (error) {
         live.remove();
@@ -170,6 +171,15 @@
       this.move(next);
     }
 
+    // The setting that an address pins.
+    held(query) {
+      const pin = this.tools.understand(query);
+      if (!pin) return;
+      this.tools.pin = pin;
+      const { panels } = this.decode(pin);
+      this.charts.forEach((chart, i) => chart.pin(panels[i]));
+    }
+
     // Whoever moves a control, or follows a link to a setting, wants to see: the question stays open above.
     uncover() {
       if (this.ask) this.ask.open();
@@ -198,6 +208,7 @@
       this.words.textContent = this.data.controls.map((control, i) => `${control.label}: ${control.texts[setting[i]]}`).join(", ");
       this.alt.textContent = state.alt;
       this.charts.forEach((chart, i) => chart.show(state.panels[i]));
+      this.tools.show(setting);
       if (this.player) this.player.show(this.data.flows[state.flow]);
       await Promise.all(this.charts.map((chart) => chart.view.runAsync()));
       this.charts.forEach((chart) => chart.apart());
@@ -226,11 +237,12 @@
     }
 
     atDefault() {
-      return this.setting.every((j, i) => j === this.data.controls[i].default);
+      return !this.tools.pin && this.setting.every((j, i) => j === this.data.controls[i].default);
     }
 
     address() {
-      const query = new URLSearchParams(this.data.controls.map((control, i) => [control.name, control.values[this.setting[i]]]));
+      const values = this.data.controls.map((control, i) => [control.name, control.values[this.setting[i]]]);
+      const query = new URLSearchParams([...values, ...Object.entries(this.tools.address())]);
       return `${this.id}?${query}`;
     }
 
@@ -245,24 +257,6 @@
         return control.values.reduce((best, v, j) => Math.abs(v - value) < Math.abs(control.values[best] - value) ? j : best, 0);
       });
     }
-
-    async copy(button) {
-      const address = location.href.split("#")[0] + "#" + this.address();
-      let text = "Copied";
-      try {
-        await navigator.clipboard.writeText(address);
-      } catch (error) {
-        const field = element("textarea", { class: "lab-unseen", readonly: true }, address);
-        document.body.append(field);
-        field.select();
-        if (!document.execCommand("copy")) text = "See the address bar";
-        field.remove();
-        button.focus();
-      }
-      try { history.replaceState(history.state, "", "#" + this.address()); } catch (error) { /* see writeAddress */ }
-      button.textContent = text;
-      setTimeout(() => { button.textContent = "Copy link"; }, 1800);
-    }
   }
 
   // ---- the page --------------------------------------------------------------------------------------------------------
@@ -275,7 +269,7 @@
       if (first && scroll) lab.node.scrollIntoView({ block: "start" });
       first = false;
       lab.node.removeAttribute("data-covered");
-      if (lab.ready) { lab.uncover(); lab.move(lab.understand(query)); }
+      if (lab.ready) { lab.uncover(); lab.held(query); lab.move(lab.understand(query)); }
       else lab.start();
     }
   }

@@ -6,6 +6,8 @@ again, and only the newest, so a handler that redraws at once never falls behind
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from functools import partial
 from html import escape
 from typing import Any
 
@@ -30,6 +32,8 @@ class Live:
     Parameters
     ----------
     lab : Lab
+    setting : mapping, optional
+        Control name -> value, to open with; headline and picture are then not covered.
 
     Attributes
     ----------
@@ -43,7 +47,7 @@ class Live:
         What the reader predicted ("" for "just show me"); None while the question is open. Kept as long as the kernel.
     """
 
-    def __init__(self, lab: Lab) -> None:
+    def __init__(self, lab: Lab, setting: Mapping[str, Any] | None = None) -> None:
         self.lab = lab
         self.controls = {control.name: _widget(control) for control in lab.controls}
         self.headline = widgets.HTML()
@@ -73,11 +77,18 @@ class Live:
         )
         self.question = widgets.VBox()
         self.stage = widgets.VBox([self.headline, self.message, self.player, self.picture, self.sentences])
-        self.view = widgets.VBox([title, self.question, bar, self.stage])
+        self.goal = widgets.HTML()
+        chips = [_chip(words, partial(self.open, lab.whole(preset))) for words, preset in lab.presets.items()]
+        more = widgets.Box(chips, layout=widgets.Layout(flex_flow="row wrap"))
+        self.presets = chips
+        self.view = widgets.VBox([title, self.question, bar, *([more] if chips else []), self.goal, self.stage])
         if lab.predict is not None:
             self.question.children = self._ask(lab.predict)
             self.stage.layout.display = "none"
-        self.redraw()
+        if setting:
+            self.open(lab.whole(setting))
+        else:
+            self.redraw()
 
     @property
     def covered(self) -> bool:
@@ -135,7 +146,12 @@ class Live:
         """Go back to the default setting, redrawing once."""
         self._go(self.lab.default)
 
-    def _go(self, setting: dict[str, Any]) -> None:
+    def open(self, setting: Mapping[str, Any], _button: object = None) -> None:
+        """Go to a whole setting, without a cover."""
+        self.stage.layout.display = ""
+        self._go(setting)
+
+    def _go(self, setting: Mapping[str, Any]) -> None:
         self._quiet = True
         try:
             for name, value in setting.items():
@@ -166,6 +182,10 @@ class Live:
         self.headline.value = (
             f"<p role='status' style='font-size:1.05em;margin:.4em 0'><b>{escape(result.headline)}</b></p>"
         )
+        if self.lab.challenge is not None:
+            met = self.lab.challenge.met(self.setting, result)
+            mark = "✓ reached" if met else "not yet"
+            self.goal.value = f"<b>Challenge.</b> {escape(self.lab.challenge.goal)} <b>{mark}</b>"
         items = "".join(f"<li><b>{escape(p.title)}.</b> {escape(p.text)}</li>" for p in result.panels if p.text)
         self.sentences.value = f"<ul style='line-height:1.4'>{items}</ul>" if items else ""
 
@@ -191,6 +211,13 @@ class Live:
         if not self._quiet:
             self.stage.layout.display = ""  # Whoever moves a control wants to see; the question stays open.
             self.redraw()
+
+
+def _chip(words: str, act: Callable[[object], None]) -> widgets.Button:
+    """Return a small button."""
+    chip = widgets.Button(description=words, layout=widgets.Layout(width="auto"))
+    chip.on_click(act)
+    return chip
 
 
 def _widget(control: Control) -> widgets.Widget:

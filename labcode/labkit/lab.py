@@ -7,10 +7,11 @@ import keyword
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from labcode import checks
+from labcode.labkit.challenge import Challenge
 from labcode.labkit.flow import Flow
 from labcode.labkit.panel import Panel, said
 from labcode.labkit.prediction import Prediction, Verdict
@@ -155,6 +156,10 @@ class Lab:
     scaled_by : tuple of str
         Names of controls whose value changes the scale of things. The axes have one range for every value of these
         (by default one range for the whole lab).
+    presets : mapping
+        Words on a button -> control name -> value, the others at their defaults: settings worth a look.
+    challenge : Challenge, optional
+        A goal to reach with the controls.
     """
 
     id: str
@@ -165,6 +170,8 @@ class Lab:
     alt: Callable[[Result, dict[str, Any]], str] = describe
     numbers: tuple[str, ...] = ()
     scaled_by: tuple[str, ...] = ()
+    presets: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    challenge: Challenge | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.id, str) or not re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", self.id):
@@ -187,7 +194,12 @@ class Lab:
             checks.one_of(f"{here}: numbers", kind, tuple(NUMBERS))
         for name in self.scaled_by:
             checks.one_of(f"{here}: scaled_by", name, tuple(names))
-        self._setting({} if self.predict is None else self.predict.reveal)
+        for words, setting in self.presets.items():
+            said(f"{here}: preset", words)
+            self.whole(setting)
+        if self.challenge is not None and not isinstance(self.challenge, Challenge):
+            raise ValueError(f"{here}: challenge = {self.challenge!r}: a Challenge is needed")
+        self.whole({} if self.predict is None else self.predict.reveal)
 
     @property
     def size(self) -> int:
@@ -212,13 +224,19 @@ class Lab:
         ValueError
             If a name is not a control, a value is not among the control's values, or `compute` returns no `Result`.
         """
-        result = self.compute(**self._setting(params))
+        result = self.compute(**self.whole(params))
         if not isinstance(result, Result):
             raise ValueError(f"Lab {self.id!r}: compute returned {type(result).__name__}: a Result is needed")
         return result
 
-    def _setting(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a whole setting: `params`, checked, over the defaults."""
+    def whole(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a whole setting: `params` over the defaults.
+
+        Raises
+        ------
+        ValueError
+            If a name is not a control, or a value is not among the control's values.
+        """
         for name in params:
             checks.one_of(f"Lab {self.id!r}: control", name, [control.name for control in self.controls])
         setting = self.default | dict(params)
@@ -229,7 +247,7 @@ class Lab:
     @property
     def deciding(self) -> dict[str, Any]:
         """The setting that answers the question (the default one without a question), control name -> value."""
-        return self._setting({} if self.predict is None else self.predict.reveal)
+        return self.whole({} if self.predict is None else self.predict.reveal)
 
     def verdict(self, result: Result | None = None) -> Verdict | None:
         """Return what the lab says of its own question, None without one; `result` is that of `deciding`."""

@@ -181,8 +181,21 @@ def _question(lab: Lab, results: Sequence[Result]) -> dict[str, Any] | None:
         "options": list(lab.predict.options),
         "right": lab.predict.options.index(verdict.right),
         "why": verdict.why,
-        "reveal": [c.values.index(lab.deciding[c.name]) for c in lab.controls],
+        "reveal": _indices(lab, lab.deciding),
     }
+
+
+def _indices(lab: Lab, setting: dict[str, Any]) -> list[int]:
+    """Return a setting as the place of each value among its control's."""
+    return [c.values.index(setting[c.name]) for c in lab.controls]
+
+
+def _challenge(lab: Lab, results: Sequence[Result]) -> dict[str, Any] | None:
+    """Return the lab's goal with the numbers of the states that reach it; None if it has none."""
+    if lab.challenge is None:
+        return None
+    met = [i for i, (params, r) in enumerate(zip(lab.states(), results, strict=True)) if lab.challenge.met(params, r)]
+    return {"goal": lab.challenge.goal, "met": met}
 
 
 def page_data(lab: Lab, results: Sequence[Result]) -> dict[str, Any]:
@@ -223,6 +236,8 @@ def page_data(lab: Lab, results: Sequence[Result]) -> dict[str, Any]:
         "id": lab.id,
         "title": lab.title,
         "ask": _question(lab, results),
+        "presets": [[words, _indices(lab, lab.whole(setting))] for words, setting in lab.presets.items()],
+        "challenge": _challenge(lab, results),
         "numbers": [[kind, NUMBERS[kind]] for kind in lab.numbers],
         "controls": [
             {

@@ -20,6 +20,12 @@ from labcode.labkit.svg import inline
 from labcode.labkit.swatch import swatch
 from labcode.labkit.theme import SHAPES_UP_TO
 
+#: Room for the buttons that the script will put there.
+ROOM = "".join(
+    f'<span class="lab-button" aria-hidden="true">{words}</span>'
+    for words in ("Reset", "Pin this", "Copy link", "Copy Python")
+)
+
 
 def badges(lab: Lab) -> str:
     """Return a badge for each kind of number that the lab shows."""
@@ -34,6 +40,18 @@ def _question(lab: Lab) -> str:
         f'<div class="lab-ask"><p class="lab-question"><b class="lab-first">Predict first.</b> '
         f'{escape(lab.predict.question)}</p><ul class="lab-options">{options}</ul></div>'
     )
+
+
+def _chips(lab: Lab) -> str:
+    """Return room for the settings worth a look; without a script they could do nothing."""
+    chips = "".join(f'<span class="lab-chip">{escape(words)}</span>' for words in lab.presets)
+    return f'<div class="lab-presets">{chips}</div>' if chips else ""
+
+
+def _goal(lab: Lab) -> str:
+    if lab.challenge is None:
+        return ""
+    return f'<p class="lab-challenge"><b>Challenge. </b>{escape(lab.challenge.goal)}<b> Not yet.</b></p>'
 
 
 def _control(control: Control) -> str:
@@ -106,7 +124,7 @@ class Still:
             f'<span class="lab-tag">Lab</span> {escape(lab.title)}{badges(lab)}</p></div>'
             f'<div class="lab-body lab-still">{_question(lab)}<div class="lab-side">'
             f'<div class="lab-controls lab-controls-{len(lab.controls)}">{"".join(map(_control, lab.controls))}</div>'
-            f'<div class="lab-actions"></div></div><div class="lab-stage">'
+            f'{_chips(lab)}<div class="lab-actions">{ROOM}</div>{_goal(lab)}</div><div class="lab-stage">'
             f'<p class="lab-setting">{escape(lab.in_words(lab.default))}</p>'
             f'<p class="lab-headline">{escape(self.result.headline)}</p>'
             f'<div class="lab-panels lab-panels-{min(len(panels), 2)}" role="group" aria-label="{escape(self.alt)}">'

@@ -4,6 +4,7 @@ A specification holds no numbers. `book/assets/labs-charts.js` keeps a view for 
 ranges into it:
 
 - data ``d0``, ``d1``, ... : the rows of each series, ``{x, y, y2}``; bars over numbers have edges ``x`` and ``y2``;
+- data ``p0``, ...: the same of a setting that the reader has pinned, for the series in role "ours";
 - data ``vlines``, ``hlines``, ``points``: the marks, ``{x, y, label, i}``;
 - signals ``xdom``, ``ydom``: ranges; ``xticks``, ``yticks``: positions or null; ``note``: text in place of data.
 Colours are CSS variables, so a change of theme repaints a chart without any script.
@@ -11,12 +12,9 @@ Colours are CSS variables, so a change of theme repaints a chart without any scr
 
 from __future__ import annotations
 
-from typing import Any
-
 from labcode.labkit.panel import Axis, Series
-from labcode.labkit.theme import DASH_LIMIT, FONT, ROLE_LOOKS, SHAPES_UP_TO, Look, variable
-
-Spec = dict[str, Any]
+from labcode.labkit.theme import FONT, ROLE_LOOKS, SHAPES_UP_TO, Look, variable
+from labcode.labkit.vega_overlays import Spec, at, limits, pins, signal, value
 
 # Lines that run along an edge of the plot are not cut in half.
 _CLIP = {"path": {"signal": "'M-3,-3h' + (width + 6) + 'v' + (height + 6) + 'h' + (-width - 6) + 'Z'"}}
@@ -24,20 +22,8 @@ _TICK_TEXT = "abs(datum.value) >= 10000 ? format(datum.value, '~s') : format(dat
 _CATEGORY_TEXT = "length(datum.label) * 6.2 > bandwidth('x') * 1.3 ? split(datum.label, ' ') : datum.label"
 
 
-def _value(value: Any) -> Spec:
-    return {"value": value}
-
-
-def _signal(expression: str) -> Spec:
-    return {"signal": expression}
-
-
-def _at(scale: str, field: str) -> Spec:
-    return {"scale": scale, "field": field}
-
-
 def _dash(look: Look) -> Spec:
-    return _value(list(look.dash))
+    return value(list(look.dash))
 
 
 def _line(data: str, look: Look, colour: str, interpolate: str, field: str = "y", thin: bool = False) -> Spec:
@@ -47,16 +33,16 @@ def _line(data: str, look: Look, colour: str, interpolate: str, field: str = "y"
         "from": {"data": data},
         "encode": {
             "update": {
-                "x": _at("x", "x"),
-                "y": _at("y", field),
-                "defined": _signal(f"isValid(datum.{field})"),
-                "interpolate": _value(interpolate),
-                "stroke": _value(colour),
+                "x": at("x", "x"),
+                "y": at("y", field),
+                "defined": signal(f"isValid(datum.{field})"),
+                "interpolate": value(interpolate),
+                "stroke": value(colour),
                 "strokeDash": _dash(look),
-                "strokeCap": _value("butt" if look.dash else "round"),
-                "strokeJoin": _value("round"),
-                "strokeWidth": _value(1.0 if thin else look.width),
-                "strokeOpacity": _value(0.7 if thin else 1.0),
+                "strokeCap": value("butt" if look.dash else "round"),
+                "strokeJoin": value("round"),
+                "strokeWidth": value(1.0 if thin else look.width),
+                "strokeOpacity": value(0.7 if thin else 1.0),
             }
         },
     }
@@ -69,13 +55,13 @@ def _fill(data: str, colour: str, interpolate: str, lower: Spec, opacity: float)
         "from": {"data": data},
         "encode": {
             "update": {
-                "x": _at("x", "x"),
-                "y": _at("y", "y"),
+                "x": at("x", "x"),
+                "y": at("y", "y"),
                 "y2": lower,
-                "defined": _signal("isValid(datum.y)"),
-                "interpolate": _value(interpolate),
-                "fill": _value(colour),
-                "fillOpacity": _value(opacity),
+                "defined": signal("isValid(datum.y)"),
+                "interpolate": value(interpolate),
+                "fill": value(colour),
+                "fillOpacity": value(opacity),
             }
         },
     }
@@ -88,13 +74,13 @@ def _symbols(data: str, look: Look, colour: str, size: str, hollow: bool) -> Spe
         "from": {"data": data},
         "encode": {
             "update": {
-                "x": _at("x", "x"),
-                "y": _at("y", "y"),
-                "shape": _value(look.shape),
-                "size": _signal(f"{shown} ? {size} : 0"),
-                "stroke": _value(colour if hollow else variable("paper")),
-                "strokeWidth": _value(1.4 if hollow else 0.8),
-                "fill": _value(variable("paper") if hollow else colour),
+                "x": at("x", "x"),
+                "y": at("y", "y"),
+                "shape": value(look.shape),
+                "size": signal(f"{shown} ? {size} : 0"),
+                "stroke": value(colour if hollow else variable("paper")),
+                "strokeWidth": value(1.4 if hollow else 0.8),
+                "fill": value(variable("paper") if hollow else colour),
             }
         },
     }
@@ -104,11 +90,11 @@ def _bars(data: str, series: Series, colour: str, place: tuple[int, int], catego
     if categorical:
         i, n = place
         x = {
-            "x": _signal(f"scale('x', datum.x) + bandwidth('x') * {i / n:.4f}"),
-            "width": _signal(f"bandwidth('x') * {1 / n:.4f} - 1"),
+            "x": signal(f"scale('x', datum.x) + bandwidth('x') * {i / n:.4f}"),
+            "width": signal(f"bandwidth('x') * {1 / n:.4f} - 1"),
         }
     else:
-        x = {"x": _at("x", "x"), "x2": _at("x", "y2")}
+        x = {"x": at("x", "x"), "x2": at("x", "y2")}
     fill = colour if not ROLE_LOOKS[series.role].hatch else f"url(#lab-hatch-{series.role})"
     return {
         "type": "rect",
@@ -117,12 +103,12 @@ def _bars(data: str, series: Series, colour: str, place: tuple[int, int], catego
         "encode": {
             "update": x
             | {
-                "y": _signal("scale('y', isValid(datum.y) ? datum.y : ydom[0])"),
-                "y2": _signal("scale('y', clamp(0, ydom[0], ydom[1]))"),
-                "opacity": _signal("isValid(datum.y) ? 1 : 0"),
-                "fill": _value(fill),
-                "stroke": _value(colour),
-                "strokeWidth": _value(1),
+                "y": signal("scale('y', isValid(datum.y) ? datum.y : ydom[0])"),
+                "y2": signal("scale('y', clamp(0, ydom[0], ydom[1]))"),
+                "opacity": signal("isValid(datum.y) ? 1 : 0"),
+                "fill": value(fill),
+                "stroke": value(colour),
+                "strokeWidth": value(1),
             }
         },
     }
@@ -132,7 +118,7 @@ def _cells(data: str, series: Series, colour: str) -> list[Spec]:
     """A unit square around each point, and the letter in it; "muted" squares are hollow."""
     faint = series.role == "muted"
     corner = {
-        key: _signal(f"scale('{key[0]}', datum.{key[0]} {sign} 0.46)")
+        key: signal(f"scale('{key[0]}', datum.{key[0]} {sign} 0.46)")
         for key, sign in (("x", "-"), ("x2", "+"), ("y", "-"), ("y2", "+"))
     }
     return [
@@ -143,9 +129,9 @@ def _cells(data: str, series: Series, colour: str) -> list[Spec]:
             "encode": {
                 "update": corner
                 | {
-                    "fill": _value(variable("paper") if faint else colour),
-                    "stroke": _value(colour),
-                    "strokeWidth": _value(0.8),
+                    "fill": value(variable("paper") if faint else colour),
+                    "stroke": value(colour),
+                    "strokeWidth": value(0.8),
                 }
             },
         },
@@ -155,14 +141,14 @@ def _cells(data: str, series: Series, colour: str) -> list[Spec]:
             "from": {"data": data},
             "encode": {
                 "update": {
-                    "x": _at("x", "x"),
-                    "y": _at("y", "y"),
-                    "text": _value(series.glyph),
-                    "align": _value("center"),
-                    "baseline": _value("middle"),
-                    "fontSize": _value(11),
-                    "fontWeight": _value("bold"),
-                    "fill": _value(colour if faint else variable("paper")),
+                    "x": at("x", "x"),
+                    "y": at("y", "y"),
+                    "text": value(series.glyph),
+                    "align": value("center"),
+                    "baseline": value("middle"),
+                    "fontSize": value(11),
+                    "fontWeight": value("bold"),
+                    "fill": value(colour if faint else variable("paper")),
                 }
             },
         },
@@ -179,12 +165,12 @@ def _series_marks(data: str, series: Series, log_y: bool, bar: tuple[int, int], 
         return [_symbols(data, look, colour, "48", hollow=bool(look.dash))]
     if series.kind == "band":
         return [
-            _fill(data, colour, "linear", _at("y", "y2"), 0.16),
+            _fill(data, colour, "linear", at("y", "y2"), 0.16),
             _line(data, look, colour, "linear", thin=True),
             _line(data, look, colour, "linear", "y2", thin=True),
         ]
     if series.kind == "area":
-        floor = _signal("scale('y', ydom[0])") if log_y else _signal("scale('y', clamp(0, ydom[0], ydom[1]))")
+        floor = signal("scale('y', ydom[0])") if log_y else signal("scale('y', clamp(0, ydom[0], ydom[1]))")
         return [_fill(data, colour, "linear", floor, 0.2), _line(data, look, colour, "linear")]
     line = _line(data, look, colour, "step-after" if series.kind == "step" else "linear")
     if series.kind == "step":
@@ -193,99 +179,8 @@ def _series_marks(data: str, series: Series, log_y: bool, bar: tuple[int, int], 
     return [line, _symbols(data, look, colour, shape, hollow=False)]
 
 
-def _text(data: str, name: str, colour: str, place: Spec) -> Spec:
-    return {
-        "type": "text",
-        "name": name,
-        "from": {"data": data},
-        "encode": {
-            "update": place
-            | {
-                "text": {"field": "label"},
-                "fill": _value(variable(colour)),
-                "fontSize": _value(11),
-                "fontWeight": _value(600),
-                "limit": _signal("width * 0.7"),
-            }
-        },
-    }
-
-
-def _limits(categorical: bool) -> list[Spec]:
-    """Rules and labels of the marks, drawn over everything else."""
-    x = "scale('x', datum.x) + bandwidth('x') / 2" if categorical else "scale('x', datum.x)"
-    y = "scale('y', datum.y)"
-    rule = {"stroke": _value(variable("limit")), "strokeDash": _value(list(DASH_LIMIT)), "strokeWidth": _value(1.5)}
-    flip = f"{x} > width * 0.55"
-    return [
-        {
-            "type": "rule",
-            "from": {"data": "vlines"},
-            "encode": {"update": rule | {"x": _signal(x), "y": _value(0), "y2": _signal("height")}},
-        },
-        {
-            "type": "rule",
-            "from": {"data": "hlines"},
-            "encode": {"update": rule | {"x": _value(0), "x2": _signal("width"), "y": _signal(y)}},
-        },
-        {
-            "type": "symbol",
-            "name": "point-marks",
-            "from": {"data": "points"},
-            "encode": {
-                "update": {
-                    "x": _signal(x),
-                    "y": _signal(y),
-                    "shape": _value("diamond"),
-                    "size": _value(150),
-                    "fill": _value(variable("mark")),
-                    "stroke": _value(variable("paper")),
-                    "strokeWidth": _value(2),
-                }
-            },
-        },
-        _text(
-            "vlines",
-            "labels-v",
-            "limit",
-            {
-                "x": _signal(x),
-                "y": _signal("9 + 14 * datum.i"),
-                "baseline": _value("middle"),
-                "dx": _signal(f"{flip} ? -5 : 5"),
-                "align": _signal(f"{flip} ? 'right' : 'left'"),
-            },
-        ),
-        _text(
-            "hlines",
-            "labels-h",
-            "limit",
-            {
-                "x": _signal("datum.i % 2 ? 5 : width - 4"),
-                "align": _signal("datum.i % 2 ? 'left' : 'right'"),
-                "y": _signal(y),
-                "dy": _signal(f"{y} < 16 ? 5 : -5"),
-                "baseline": _signal(f"{y} < 16 ? 'top' : 'bottom'"),
-            },
-        ),
-        _text(
-            "points",
-            "labels-p",
-            "mark",
-            {
-                "x": _signal(x),
-                "y": _signal(y),
-                "dx": _signal(f"{flip} ? -10 : 10"),
-                "align": _signal(f"{flip} ? 'right' : 'left'"),
-                "baseline": _value("middle"),
-                "dy": _signal(f"{y} < height / 2 ? 10 : -10"),
-            },
-        ),
-    ]
-
-
 def _scale(name: str, axis: Axis, categorical: bool) -> Spec:
-    common: Spec = {"name": name, "domain": _signal(f"{name}dom"), "range": "width" if name == "x" else "height"}
+    common: Spec = {"name": name, "domain": signal(f"{name}dom"), "range": "width" if name == "x" else "height"}
     if categorical:
         return common | {"type": "band", "paddingInner": 0.28, "paddingOuter": 0.2}
     return common | {"type": axis.scale, "nice": False} | ({"zero": False} if axis.scale == "linear" else {})
@@ -310,7 +205,7 @@ def _axis(name: str, axis: Axis, categorical: bool) -> Spec:
         "labelOverlap": "greedy",
         "labelFlush": across and not categorical,
         "zindex": 0,
-        "encode": {"labels": {"update": {"text": _signal(_CATEGORY_TEXT if categorical else _TICK_TEXT)}}},
+        "encode": {"labels": {"update": {"text": signal(_CATEGORY_TEXT if categorical else _TICK_TEXT)}}},
     }
     if across:
         spec |= {
@@ -320,14 +215,14 @@ def _axis(name: str, axis: Axis, categorical: bool) -> Spec:
             "titleFontSize": 11,
             "titleFontWeight": "normal",
             "titlePadding": 6,
-            "titleLimit": _signal("width"),
+            "titleLimit": signal("width"),
         }
     else:
         spec |= {"minExtent": 34}
     if not categorical:
         spec |= {
-            "values": _signal(f"{name}ticks"),
-            "tickCount": _signal("ceil(width / 70)" if across else "ceil(height / 45)"),
+            "values": signal(f"{name}ticks"),
+            "tickCount": signal("ceil(width / 70)" if across else "ceil(height / 45)"),
         }
     return spec
 
@@ -345,19 +240,20 @@ def panel_spec(x: Axis, y: Axis, series: list[Series], categorical: bool) -> Spe
     for i, s in sorted(enumerate(series), key=lambda pair: (order[pair[1].kind], pair[1].role != "ours")):
         place = (bars.index(s.name) if s.kind == "bar" else 0, max(len(bars), 1))
         marks += _series_marks(f"d{i}", s, y.scale == "log", place, categorical)
-    marks += _limits(categorical)
+    held, pinned = pins(series, categorical)
+    marks += pinned + limits(categorical)
     marks.append(
         {
             "type": "text",
             "encode": {
                 "update": {
-                    "x": _signal("width / 2"),
-                    "y": _signal("height / 2"),
-                    "align": _value("center"),
-                    "text": _signal("note"),
-                    "fill": _value(variable("quiet")),
-                    "fontSize": _value(14),
-                    "fontStyle": _value("italic"),
+                    "x": signal("width / 2"),
+                    "y": signal("height / 2"),
+                    "align": value("center"),
+                    "text": signal("note"),
+                    "fill": value(variable("quiet")),
+                    "fontSize": value(14),
+                    "fontStyle": value("italic"),
                 }
             },
         }
@@ -392,7 +288,7 @@ def panel_spec(x: Axis, y: Axis, series: list[Series], categorical: bool) -> Spe
         ],
         "data": [
             {"name": name, "values": []}
-            for name in [f"d{i}" for i in range(len(series))] + ["vlines", "hlines", "points"]
+            for name in [f"d{i}" for i in range(len(series))] + held + ["vlines", "hlines", "points"]
         ],
         "scales": [_scale("x", x, categorical), scale_y],
         "axes": axes,

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from labcode.labkit.challenge import Challenge
 from labcode.labkit.lab import Control, Lab, Result
 from labcode.labkit.panel import Axis, Mark, Panel, Series
 from labcode.labkit.prediction import Prediction, graded
@@ -120,5 +121,10 @@ LAB = Lab(
         reveal={"rate": 18},
     ),
     numbers=("arithmetic",),
+    presets={"overload": {"rate": 40}, "two, shortest first": {"servers": 2, "order": "sjf"}},
+    challenge=Challenge(
+        "Keep the mean time below 0.3 s at 36 req/s with two servers.",
+        lambda params, result: params["rate"] == 36 and params["servers"] == 2 and mean_wait(36, 2) < 0.3,
+    ),
     alt=lambda result, params: f"Four charts of a queue at {params['rate']} requests a second. {result.headline}",
 )

@@ -80,6 +80,9 @@ def test_the_whole_grid(lab):
     for params, result in zip(lab.states(), results, strict=True):
         look(lab, result, params)
         assert lab.id[:4] not in MARKED or any(panel.marks for panel in result.panels)
+    if lab.challenge is not None:  # It can be met, the opening state does not meet it, and few others do.
+        met = [lab.challenge.met(params, result) for params, result in zip(lab.states(), results, strict=True)]
+        assert 0 < sum(met) <= lab.size / 8 and not met[list(lab.states()).index(lab.default)]
     said = {result.headline for result in results}
     if lab.id[:4] in MARKED:
         said = {(result.headline, *(panel.text for panel in result.panels)) for result in results}

@@ -294,6 +294,54 @@ def test_print_is_light_whole_and_says_its_setting(browser: Any, address: str, t
         assert max(out) <= 0, "a chart is cut off"
 
 
+def test_a_setting_is_pinned_and_sent_as_an_address(browser: Any, address: str) -> None:
+    with Opened(browser, address) as at:
+        plain = at.curves()
+        at.lab.get_by_role("button", name="Pin this").press("Enter")
+        at.page.wait_for_timeout(300)
+        assert at.curves() != plain and "this setting" in at.lab.locator(".lab-pinned").inner_text()
+        at.press("Arrival rate", "ArrowRight", "ArrowRight")
+        said = at.lab.locator(".lab-pinned").inner_text()
+        assert "Arrival rate 16 req/s, now 20 req/s" in said and LAB.run().headline in said
+        sent = at.page.url
+        pinned = at.curves()
+        at.lab.get_by_role("button", name="Unpin").click()
+        at.page.wait_for_timeout(300)
+        assert at.curves() != pinned and not at.lab.locator(".lab-pinned").is_visible() and "pin=" not in at.page.url
+    with Opened(browser, sent) as at:
+        assert at.headline() == LAB.run(rate=20).headline and at.curves() == pinned
+        assert "Arrival rate 16 req/s, now 20 req/s" in at.lab.locator(".lab-pinned").inner_text()
+    with Opened(browser, address + "#ch00-demo?rate=20&pin=17~1~nobody") as at:
+        assert not at.lab.locator(".lab-pinned").is_visible(), "a pin that does not fit is none"
+
+
+def test_a_challenge_is_failed_and_met_and_a_preset_goes_there(browser: Any, address: str) -> None:
+    with Opened(browser, address, answered=False) as at:
+        goal = at.lab.locator(".lab-challenge")
+        assert LAB.challenge.goal in goal.inner_text() and "Not yet" in goal.inner_text()
+        at.lab.get_by_role("button", name="overload").click()
+        at.page.wait_for_timeout(300)
+        assert seen(at) and at.headline() == LAB.run(rate=40).headline and "Not yet" in goal.inner_text()
+        at.press("Arrival rate", "ArrowLeft", "ArrowLeft")
+        at.press("Servers", "ArrowRight")
+        assert "Reached" in goal.inner_text() and goal.get_attribute("role") == "status"
+
+
+def test_a_setting_is_copied_as_python(browser: Any, site: Path) -> None:
+    with serving(site) as url:
+        permissions = ["clipboard-read", "clipboard-write"]
+        with Opened(browser, f"{url}/index.html#ch00-demo?rate=20&order=sjf", permissions=permissions) as at:
+            at.lab.get_by_role("button", name="Copy Python").click()
+            at.lab.get_by_role("button", name="Copied").wait_for()
+            copied = at.page.evaluate("navigator.clipboard.readText()")
+    shown: dict[str, Any] = {}
+    exec(
+        copied.replace("from labcode.course import show", "show = lambda lab, **s: shown.update(s, lab=lab)"),
+        {"shown": shown},
+    )
+    assert shown == {"lab": "ch00-demo", "rate": 20, "order": "sjf"}
+
+
 def test_without_the_data_the_still_stays_and_says_why(browser: Any, site: Path, tmp_path: Path) -> None:
     shutil.copytree(site, tmp_path / "site")
     (tmp_path / "site" / "_static" / "labs" / "ch00-demo.js").unlink()

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from labcode.course.labs import all_labs, find
+from labcode.labkit.challenge import Challenge
 from labcode.labkit.lab import Control, Lab, Result
 from labcode.labkit.panel import Axis, Mark, Panel, Series
 from labcode.labkit.prediction import Prediction, graded
@@ -78,6 +79,11 @@ def asks(**fields: object) -> Lab:
         (lambda: asks(predict="Why?"), "a Prediction is needed"),
         (lambda: asks(predict=Prediction("Why?", ("a", "b"), str, str, {"rate": 3})), "rate = 3: known are 2"),
         (lambda: asks(numbers=("guessed",)), "numbers = 'guessed': known are paper"),
+        (lambda: asks(presets={"p": {"rate": 3}}), "rate = 3: known are 2"),
+        (lambda: asks(presets={" ": {}}), "preset = ' '"),
+        (lambda: asks(challenge="win"), "a Challenge is needed"),
+        (lambda: Challenge("", lambda params, result: True), "Challenge goal = ''"),
+        (lambda: Challenge("Win.", "yes"), "met must be a function"),
         (lambda: asks(scaled_by=("speed",)), "scaled_by = 'speed': known are rate"),
         (lambda: LAB.run().panel("x"), "panel = 'x': known are load"),
         (lambda: LAB.run().panels[0].curve("x"), "series = 'x': known are this setting"),

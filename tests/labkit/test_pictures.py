@@ -121,6 +121,19 @@ def test_a_kernel_asks_first_covers_and_judges():
         Live(LAB).commit("perhaps")
 
 
+def test_a_kernel_has_presets_a_challenge_and_opens_where_it_is_told():
+    live = Live(LAB)
+    assert "not yet" in live.goal.value and [chip.description for chip in live.presets] == list(LAB.presets)
+    live.presets[0].click()
+    assert live.setting == LAB.default | {"rate": 40} and not live.covered
+    live.open(LAB.whole({"rate": 36, "servers": 2}))
+    assert "✓ reached" in live.goal.value
+    told = Live(LAB, {"servers": 3})
+    assert told.setting == LAB.default | {"servers": 3} and not told.covered
+    with pytest.raises(ValueError, match="rate = 3: known are 2"):
+        Live(LAB, {"rate": 3})
+
+
 def test_every_widget_has_a_label():
     assert [w.description for w in Live(LAB).controls.values()] == [c.label for c in LAB.controls]
 

@@ -39,6 +39,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import re
+from typing import Any
 
 from labcode.labkit.lab import Lab
 from labcode.labkit.view import in_page
@@ -91,13 +92,16 @@ def find(id: str) -> Lab:
     return _load(known[id])
 
 
-def show(lab: str | Lab) -> None:
+def show(lab: str | Lab, **setting: Any) -> None:
     """Show a lab, given by its id or itself, as the last line of a notebook cell.
+
+    With a setting (control name = value), as "Copy Python" on the page writes it, a kernel shows that and asks nothing
+    first; the page always opens with the default.
 
     Raises
     ------
     ValueError
-        If there is no such lab, or ``LABCODE_LABS`` asks for an unknown view.
+        If there is no such lab or setting, or ``LABCODE_LABS`` asks for an unknown view.
     """
     found = lab if isinstance(lab, Lab) else find(lab)
     page = in_page()
@@ -111,4 +115,4 @@ def show(lab: str | Lab) -> None:
     else:
         from labcode.labkit.kernel_view import Live
 
-        display(Live(found).view)
+        display(Live(found, setting).view)

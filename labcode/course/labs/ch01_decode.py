@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 from labcode.cost.hardware import GPUSpec, ModelSpec, Roofline, gpu, kv_capacity, model, roofline
+from labcode.labkit.challenge import Challenge
 from labcode.labkit.lab import Control, Lab, Result
 from labcode.labkit.panel import Axis, Mark, Panel, Series
 from labcode.labkit.prediction import Prediction, graded
@@ -143,5 +144,14 @@ LAB = Lab(
         reveal={"context": 64, "batch": 64},
     ),
     numbers=("paper",),
+    presets={
+        "one user": {"batch": 1},
+        "does it fit?": {"name": "llama3-70b"},
+        "eight GPUs": {"name": "llama3-70b", "card": "8xh100"},
+    },
+    challenge=Challenge(
+        "Make a decode step of any model compute-bound, on a GPU where it fits.",
+        lambda params, result: "compute-bound" in result.headline and "On paper" not in result.headline,
+    ),
     scaled_by=("name", "card"),
 )

@@ -146,4 +146,8 @@ LAB = Lab(
         reveal={"rho": 0.95},
     ),
     numbers=("arithmetic",),
+    presets={
+        "one fast server": {"queue": "M/M/1"},
+        "near the edge": {"rho": 0.98},
+    },
 )

@@ -9,6 +9,7 @@ import numpy as np
 from labcode.clipper.controllers import AIMD
 from labcode.clipper.profiles import MEDIUM
 from labcode.clipper.simulate import ControllerRun, SlowPhase, simulate_controller
+from labcode.labkit.challenge import Challenge
 from labcode.labkit.lab import Control, Lab, Result
 from labcode.labkit.panel import Axis, Mark, Panel, Series
 from labcode.labkit.prediction import Prediction, graded
@@ -97,4 +98,15 @@ LAB = Lab(
         reveal={"target": 20.0},
     ),
     numbers=("arithmetic",),
+    presets={
+        "as in the lecture": {"target": 20.0},
+        "bold": {"additive": 8, "backoff": 0.5, "target": 20.0},
+        "three times as slow": {"factor": 3.0},
+    },
+    challenge=Challenge(
+        "Not one late batch in steady state, and a mean batch above 27 before the slow phase.",
+        lambda params, result: (
+            _late(result) == 0 and float(np.mean(result.panel("batch").curve("mean of 20").y[5:15])) > 27
+        ),
+    ),
 )

@@ -6,6 +6,7 @@ import numpy as np
 
 from labcode.clipper.profiles import decode_latency, decode_limit
 from labcode.cost.hardware import kv_capacity
+from labcode.labkit.challenge import Challenge
 from labcode.labkit.lab import Control, Lab, Result
 from labcode.labkit.panel import Axis, Mark, Panel, Series
 from labcode.labkit.prediction import Prediction, graded
@@ -81,4 +82,16 @@ LAB = Lab(
         reveal={"max_bs": 512, "context": 8192},
     ),
     numbers=("paper",),
+    presets={
+        "short contexts": {"context": 128},
+        "long contexts": {"context": 8192},
+    },
+    challenge=Challenge(
+        "Hold 20 ms at a context of 4,096 tokens with the largest batch on the slider that can.",
+        lambda params, result: (
+            params["tpot"] == 20
+            and params["context"] == 4096
+            and params["max_bs"] <= result.panel("size").curve("within the TPOT").at(4096) < 2 * params["max_bs"]
+        ),
+    ),
 )

@@ -115,4 +115,9 @@ LAB = Lab(
         reveal={"rate": 0.5, "buckets": 8, "wait_ms": 1000},
     ),
     numbers=("paper",),
+    presets={
+        "nobody waits for company": {"wait_ms": 0},
+        "a quiet night": {"rate": 0.5, "buckets": 8, "wait_ms": 1000},
+        "rush hour": {"rate": 28, "buckets": 8, "wait_ms": 100},
+    },
 )

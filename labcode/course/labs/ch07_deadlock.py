@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from labcode import simulate, workload
+from labcode.labkit.challenge import Challenge
 from labcode.labkit.lab import Control, Lab, Result
 from labcode.labkit.panel import Axis, Mark, Panel, Series
 from labcode.labkit.prediction import Prediction
@@ -82,4 +83,15 @@ LAB = Lab(
         why=lambda result: f"{result.panel('cells').text} {result.panel('slots').text}",
     ),
     numbers=("arithmetic",),
+    presets={
+        "stand still": {"slots": 24},
+        "reserve": {"policy": POLICIES[1]},
+        "take a seat back": {"policy": POLICIES[2]},
+    },
+    challenge=Challenge(
+        "Without reservation and without taking seats back, finish all four requests in a pool of at most 30 slots.",
+        lambda params, result: (
+            params["policy"] == POLICIES[0] and params["slots"] <= 30 and not result.panel("cells").marks
+        ),
+    ),
 )

@@ -117,5 +117,10 @@ LAB = Lab(
         why=lambda result: f"{result.panel('ttft').text} {result.panel('tokens').text}",
     ),
     numbers=("paper",),
+    presets={
+        "all alike": {"lengths": LENGTHS[0]},
+        "two seats, a flood": {"seats": 2, "rate": 80},
+        "seats to spare": {"seats": 8, "rate": 10},
+    },
     scaled_by=("rate", "seats", "lengths"),
 )

@@ -105,4 +105,8 @@ LAB = Lab(
         reveal={"engine": "static", "iteration": ITERATIONS - 1},
     ),
     numbers=("arithmetic",),
+    presets={
+        "static, at the end": {"engine": "static", "iteration": 17},
+        "continuous, at the end": {"iteration": 9},
+    },
 )

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from labcode import simulate, workload
+from labcode.labkit.challenge import Challenge
 from labcode.labkit.lab import Control, Lab, Result
 from labcode.labkit.panel import Axis, Mark, Panel, Series
 from labcode.labkit.prediction import Prediction, graded
@@ -159,4 +160,13 @@ LAB = Lab(
         reveal={"rate": 1},
     ),
     numbers=("paper",),
+    presets={
+        "one request a second": {"rate": 1},
+        "a small static batch": {"rate": 4, "seats": 8},
+        "a patient client": {"limit": 20},
+    },
+    challenge=Challenge(
+        "Find what the static batch needs to keep the promise for 90 % of the requests at 4 requests/s.",
+        lambda params, result: params["rate"] == 4 and result.panel("met").curve("static").at(4) >= TARGET,
+    ),
 )

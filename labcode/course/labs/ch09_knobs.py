@@ -10,6 +10,7 @@ import numpy as np
 from labcode import simulate, workload
 from labcode.course.labs.shared_panels import WAITING, Compared, over_time, said, what_binds
 from labcode.experiments.saturation import drain_rate
+from labcode.labkit.challenge import Challenge
 from labcode.labkit.lab import Control, Lab, Result
 from labcode.labkit.panel import Axis, Mark, Panel, Series
 from labcode.labkit.prediction import Prediction
@@ -156,4 +157,17 @@ LAB = Lab(
         reveal={"memory": "oracle"},
     ),
     numbers=("paper",),
+    presets={
+        "as Orca shipped": {"memory": "max:8192"},
+        "make it fail": {"memory": "max:8192", "rate": 80, "max_bs": 32},
+        "repair it": {"memory": "pow2"},
+    },
+    challenge=Challenge(
+        "Serve 48 requests/s with 90 % within the SLO, without an oracle.",
+        lambda params, result: (
+            params["rate"] == 48
+            and params["memory"] != "oracle"
+            and result.panel("goodput").curve("these knobs").at(48) >= 0.9
+        ),
+    ),
 )

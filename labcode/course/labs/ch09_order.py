@@ -129,4 +129,9 @@ LAB = Lab(
         reveal={"order": "shortest"},
     ),
     numbers=("paper",),
+    presets={
+        "shortest first": {"order": "shortest"},
+        "a lottery": {"order": "random"},
+        "a poor prophet": {"order": "predicted, σ 2"},
+    },
 )

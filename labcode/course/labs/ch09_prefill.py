@@ -102,4 +102,8 @@ LAB = Lab(
         reveal={"rate": 48, "mode": "prefill first"},
     ),
     numbers=("paper",),
+    presets={
+        "prompts first": {"mode": "prefill first"},
+        "small chunks": {"mode": "chunks, budget 256"},
+    },
 )
