@@ -153,9 +153,9 @@ def judged(run: Run, load: Workload, after: float = DEADLINE) -> Served:
     finished = table["finished"].to_numpy()
     good = (table["outcome"] == "finished").to_numpy() & (finished <= load.arrival + after + 1e-9)
     refused = (table["outcome"] == "refused").to_numpy()
-    tokens = np.array([len(run.token_times(i)) for i in range(len(load))]) + np.where(
-        np.isnan(record.admitted), 0, load.prompt
-    )
+    tokens = np.where(np.isnan(record.admitted), 0, load.prompt + load.output)
+    for i in np.flatnonzero(~np.isnan(record.admitted) & np.isnan(record.finished)):
+        tokens[i] = load.prompt[i] + len(run.token_times(int(i)))
     span = float(load.arrival[-1] - load.arrival[0])
     bad_tokens = float(tokens[~good].sum()) / max(1.0, float(tokens.sum()))
     told = np.where(refused, 0.0, after)[~good]
@@ -171,7 +171,12 @@ def judged(run: Run, load: Workload, after: float = DEADLINE) -> Served:
 
 
 def serve(
-    policy: str, cost: str, load: Workload, bound: int = 0, margin: float = 0.0, estimate: Estimator | None = None
+    policy: str,
+    cost: str,
+    load: Workload,
+    bound: int = 0,
+    margin: float = 0.0,
+    predictor: str = PREDICTOR,
 ) -> Run:
     """Run `load`, which has deadlines, under one of `POLICIES`.
 
@@ -179,16 +184,16 @@ def serve(
     stands; "at the head" also drops, before it takes a place, who can no longer make it (deadline less predicted
     service); "bounded queue" refuses when `bound` wait; "refuse early" asks W + S + margin.  Both fail late, too.
     """
-    options = engine(cost)
+    options = engine(cost) | {"predictor": predictor}
     checks: tuple[Check, ...] = ()
     expire = "never" if policy == "no limit" else "always"
     if policy == "bounded queue":
         checks = (bounded_queue(bound),)
     elif policy == "refuse early":
-        checks = (in_time(estimate or estimator(cost), margin),)
+        checks = (in_time(estimator(cost), margin),)
     elif policy == "at the head":
         prefill, decode = service_times(cost)
-        service = prefill * load.prompt + decode * predict(load, PREDICTOR) + margin
+        service = prefill * load.prompt + decode * predict(load, predictor) + margin
         assert load.deadline is not None
         load, expire = replace(load, deadline=np.maximum(load.arrival, load.deadline - service)), "waiting"
     elif policy not in POLICIES:
