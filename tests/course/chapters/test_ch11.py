@@ -87,6 +87,16 @@ def test_refusing_early_wins_under_overload_whatever_a_step_costs(cost):
 
 
 @pytest.mark.slow
+def test_in_longer_runs_the_gap_is_wider():
+    gains = []
+    for n in (1000, 3000):
+        load = overload("paper", 1.5, 0, n)
+        early, late = (judged(serve(p, "paper", load), load).goodput for p in ("refuse early", "fail late"))
+        gains.append(early / late)
+    assert gains[1] > 1.1 * gains[0]
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("cost", COSTS)
 def test_below_the_pace_the_check_costs_a_little(cost):
     gaps = []
