@@ -21,7 +21,7 @@ HEADER = "# Exact versions for Python 3.11 and newer on Linux, macOS and Windows
 PIN = re.compile(r"^([A-Za-z0-9._-]+)==([^ ;]+)( ; .*)?$")
 
 #: Extras of pyproject.toml that each lock holds, beside the dependencies.
-EXTRAS = {LOCK: ("book",), TEST_LOCK: ("book", "server", "test")}
+EXTRAS = {LOCK: ("book", "server"), TEST_LOCK: ("book", "server", "test")}
 
 CONDA_PYTHON = "3.12"
 
@@ -32,7 +32,7 @@ def pins(text: str) -> dict[str, str]:
     return {m[1]: m[2] for m in found if m}
 
 
-def direct_requirements(pyproject: str, extras: Sequence[str] = ("book",)) -> list[str]:
+def direct_requirements(pyproject: str, extras: Sequence[str] = ("book", "server")) -> list[str]:
     """Return what pyproject.toml itself asks for (dependencies and `extras`), sorted, without versions."""
     project = tomllib.loads(pyproject)["project"]
     optional = project["optional-dependencies"]
