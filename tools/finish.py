@@ -2,7 +2,7 @@
 
 - Runs of Chinese are marked with their language, so that they are set in a Chinese face and read out in Chinese.
 - The few icons that a page uses stand in it as SVG; the theme would load one and a half megabytes of script for them.
-- A page without mathematics does not load the program that sets it.
+- A page loads MathJax, the labs, design elements and copy buttons only if it has any; the labs' scripts are one file.
 - What has words on it is called by them.
 
 Every change leaves a page alone that it has been made to before.
@@ -10,8 +10,11 @@ Every change leaves a page alone that it has been made to before.
 
 from __future__ import annotations
 
+import hashlib
 import re
 from pathlib import Path
+
+from tools.sphinx_book import LAB_ASSETS
 
 HAN = "\u2e80-\u2fdf\u3005-\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 #: Chinese characters, with their punctuation and what stands between two of them without a blank.
@@ -23,6 +26,14 @@ ICON = re.compile(r'<(i|span)\b([^>]*?)class="([^"]*\bfa-[\w-]+[^"]*)"([^>]*)></
 ICON_SCRIPT = re.compile(r"\s*<script[^>]*scripts/fontawesome\.js[^>]*></script>")
 STYLES = {"fa-solid", "fas", "fa-regular", "far", "fa-brands", "fab", "fa-lg", "fa-fw"}
 MATH = re.compile(r"\s*<script>window\.MathJax[^<]*</script>|\s*<script[^>]*vendor/mathjax/[^>]*></script>")
+BUNDLE = "book-labs.js"
+LAB_SCRIPT = re.compile(r'\s*<script[^>]*src="([^"]*_static/)labs[\w-]*\.js[^"]*"[^>]*></script>')
+#: What a page has if it needs something, and the tags that load that.
+USES = (
+    (r'class="lab"', re.compile(r"\s*<(?:script|link)[^>]*_static/labs[\w-]*\.(?:js|css)[^>]*>(?:</script>)?")),
+    (r'class="[^"]*\bsd-', re.compile(r"\s*<(?:script|link)[^>]*(?:sphinx-design|design-tabs)[^>]*>(?:</script>)?")),
+    (r"<pre", re.compile(r"\s*<(?:script|link)[^>]*_static/(?:clipboard|copybutton)[^>]*>(?:</script>)?")),
+)
 #: The theme's search field and the fold of a hidden cell.
 MISNAMED = re.compile(
     r'(<button[^>]*\bsearch-button-field\b[^>]*?) aria-label="Search"|(?<=<summary) aria-label="Toggle hidden content"'
@@ -96,16 +107,43 @@ def without_misnamed(html: str) -> str:
     return MISNAMED.sub(r"\1", html)
 
 
+def without_unused(html: str) -> str:
+    """Return a page that loads only what it has a use for, and the labs' scripts in one file."""
+    body = html[html.find("<body") :]
+    for used, loads in USES:
+        if not re.search(used, body):
+            html = loads.sub("", html)
+    first = LAB_SCRIPT.search(html)
+    if first is None:
+        return html
+    folder = first[1]
+    version = hashlib.sha256("".join(m[0] for m in LAB_SCRIPT.finditer(html)).encode()).hexdigest()[:8]
+    one = f'\n    <script defer="defer" src="{folder}{BUNDLE}?v={version}"></script>'
+    return LAB_SCRIPT.sub("", html[: first.start()] + one + html[first.end() :])
+
+
+def bundle_labs(static: Path) -> None:
+    """Write the labs' scripts into one file, in the order in which a page would load them."""
+    parts = [(static / name).read_text(encoding="utf-8") for name in LAB_ASSETS if name.endswith(".js")]
+    text = ";\n".join(parts)
+    path = static / BUNDLE
+    if not path.is_file() or path.read_text(encoding="utf-8") != text:
+        path.write_text(text, encoding="utf-8")
+
+
 def finish(folder: Path) -> int:
     """Finish every page of a build in `folder`; return how many changed."""
     script = folder / "_static" / "scripts" / "fontawesome.js"
     icons = icon_paths(script.read_text(encoding="utf-8")) if script.is_file() else {}
+    if (folder / "_static" / "labs.js").is_file():
+        bundle_labs(folder / "_static")
     changed = 0
     for path in sorted(folder.rglob("*.html")):
         if "_static" in path.parts:
             continue
         before = path.read_text(encoding="utf-8")
-        after = mark_chinese(without_misnamed(without_idle_mathjax(inline_icons(before, icons))))
+        lighter = without_unused(without_idle_mathjax(inline_icons(before, icons)))
+        after = mark_chinese(without_misnamed(lighter))
         if after != before:
             path.write_text(after, encoding="utf-8")
             changed += 1

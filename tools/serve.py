@@ -3,19 +3,49 @@
 from __future__ import annotations
 
 import errno
+import gzip
+import io
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
+from functools import lru_cache, partial
+from http import HTTPStatus
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 HOST = "127.0.0.1"
 
 
+TEXTS = {".html", ".css", ".js", ".svg", ".json", ".txt", ".ipynb"}
+
+
+@lru_cache(maxsize=256)
+def compressed(path: str, changed: int) -> bytes:
+    """Return a file as gzip; `changed` is the time of its last change in ns, so that a new build is read anew."""
+    return gzip.compress(Path(path).read_bytes(), 6, mtime=0)
+
+
 class QuietHandler(SimpleHTTPRequestHandler):
-    """Serves files; says nothing about each of them; lets the browser ask again after a new build."""
+    """Serves files, texts compressed; says nothing about each of them; lets the browser ask again after a new build."""
+
+    def send_head(self) -> BinaryIO | io.BytesIO | None:
+        """Send the headers; return what is to follow, or None. Texts go out as gzip to whoever takes it."""
+        path = Path(self.translate_path(self.path))
+        takes = "gzip" in self.headers.get("Accept-Encoding", "")
+        # Whoever has the file already, and asks only whether it has changed, is answered as ever.
+        if not (takes and path.suffix in TEXTS and path.is_file()) or "If-Modified-Since" in self.headers:
+            return super().send_head()
+        about = path.stat()
+        body = compressed(str(path), about.st_mtime_ns)
+        self.send_response(HTTPStatus.OK)
+        self.send_header("Content-Type", self.guess_type(str(path)))
+        self.send_header("Content-Encoding", "gzip")
+        self.send_header("Vary", "Accept-Encoding")
+        self.send_header("Content-Length", str(len(body)))
+        self.send_header("Last-Modified", self.date_time_string(about.st_mtime))
+        self.end_headers()
+        return io.BytesIO(body)
 
     def end_headers(self) -> None:
         """Add the header that makes the browser check whether a page has changed."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import shutil
 import socket
 import subprocess
@@ -101,6 +102,23 @@ def test_served_pages_are_asked_for_again_after_a_new_build(tmp_path: Path) -> N
     (tmp_path / "x.html").write_text("one")
     with serving(tmp_path) as url, urllib.request.urlopen(f"{url}/x.html") as answer:
         assert answer.read() == b"one" and answer.headers["Cache-Control"] == "no-cache"
+
+
+def test_texts_are_served_compressed_to_whoever_takes_it(tmp_path: Path) -> None:
+    (tmp_path / "x.js").write_text("a" * 5000)
+    (tmp_path / "y.png").write_bytes(b"a" * 5000)
+    with serving(tmp_path) as url:
+
+        def asked(name: str, **headers: str) -> tuple[bytes, str | None]:
+            with urllib.request.urlopen(urllib.request.Request(f"{url}/{name}", headers=headers)) as answer:
+                return answer.read(), answer.headers["Content-Encoding"]
+
+        packed, how = asked("x.js", **{"Accept-Encoding": "gzip"})
+        assert how == "gzip" and len(packed) < 100 and gzip.decompress(packed) == b"a" * 5000
+        assert asked("x.js") == (b"a" * 5000, None)
+        assert asked("y.png", **{"Accept-Encoding": "gzip"}) == (b"a" * 5000, None)
+        (tmp_path / "x.js").write_text("new")
+        assert gzip.decompress(asked("x.js", **{"Accept-Encoding": "gzip"})[0]) == b"new"
 
 
 def test_vendored_mathjax_is_complete_and_copied_once(tmp_path: Path) -> None:

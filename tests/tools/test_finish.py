@@ -6,7 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from tools.finish import finish, icon_paths, inline_icons, mark_chinese, without_idle_mathjax, without_misnamed
+from tools.finish import (
+    bundle_labs,
+    finish,
+    icon_paths,
+    inline_icons,
+    mark_chinese,
+    without_idle_mathjax,
+    without_misnamed,
+    without_unused,
+)
+from tools.sphinx_book import LAB_ASSETS
 
 ICONS = 'x={bars:[448,512,["navicon"],"f0c9","M0 96"],"angle-left":[320,512,[8249],"f104","M41 2"]}'
 MARK = '<span lang="zh-Hans">{}</span>'.format
@@ -64,3 +74,30 @@ def test_what_has_words_on_it_is_called_by_them() -> None:
     assert without_misnamed(fold) == "<summary><span>Show</span></summary>"
     icon = '<button class="search-button" aria-label="Search"></button>'
     assert without_misnamed(icon) == icon, "an icon alone needs its name"
+
+
+SCRIPTS = "".join(
+    f'\n    <script defer="defer" src="../_static/{n}?v=1"></script>' for n in LAB_ASSETS if n.endswith("js")
+)
+
+
+def test_a_page_loads_what_it_uses_and_the_labs_in_one_piece() -> None:
+    head = (
+        f'<head><link href="../_static/labs.css?v=2"/>{SCRIPTS}<script src="../_static/design-tabs.js"></script></head>'
+    )
+    with_lab = without_unused(head + '<body><div class="lab"></div></body>')
+    assert with_lab.count("<script") == 1 and 'src="../_static/book-labs.js?v=' in with_lab and "labs.css" in with_lab
+    assert without_unused(with_lab) == with_lab
+    without = without_unused(head + "<body><p>text</p></body>")
+    assert "<script" not in without and "labs" not in without
+    code = '<script src="_static/copybutton.js"></script><body><pre>x</pre></body>'
+    assert without_unused(code) == code
+
+
+def test_the_bundle_holds_the_scripts_in_their_order(tmp_path: Path) -> None:
+    for name in LAB_ASSETS:
+        (tmp_path / name).write_text(f"/* {name} */")
+    bundle_labs(tmp_path)
+    text = (tmp_path / "book-labs.js").read_text()
+    places = [text.index(name) for name in LAB_ASSETS if name.endswith(".js")]
+    assert places == sorted(places) and "labs.css" not in text
