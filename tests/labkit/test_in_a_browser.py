@@ -172,6 +172,18 @@ def test_a_phone_gets_its_own_drawing(browser: Any, address: str) -> None:
         assert float(size.rstrip("px")) * scale >= 10, "drawn anew, not shrunk"
 
 
+def test_what_a_finger_has_to_hit_is_large_enough(browser: Any, address: str) -> None:
+    with Opened(browser, address, width=390, answered=False, has_touch=True, is_mobile=True) as at:
+        at.lab.get_by_role("button", name=LAB.predict.options[0]).click()
+        at.page.wait_for_timeout(300)
+        small = at.lab.evaluate(
+            """lab => [...lab.querySelectorAll('button, select, summary, input')].filter(e => e.getClientRects().length)
+                .map(e => [e.className || e.tagName, e.getBoundingClientRect()])
+                .filter(([, box]) => box.width < 24 || box.height < 24).map(([name, box]) => `${name} ${box.height}`)"""
+        )
+        assert small == []
+
+
 def test_names_for_those_who_do_not_see(browser: Any, address: str) -> None:
     with Opened(browser, address) as at:
         for panel in LAB.run().panels:
