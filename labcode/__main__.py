@@ -1,5 +1,5 @@
-"""From a shell: ``run`` simulates, ``serve`` serves the mini model, ``load`` tests a server, ``ledger`` reproduces
-published figures.
+"""From a shell: ``run`` simulates, ``serve`` serves the mini model, ``load`` tests a server, ``capacity`` says how many
+GPUs a trace needs, ``ledger`` reproduces published figures.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 from labcode import workload
 from labcode.cost.hardware import GPUS, MODELS
 from labcode.cost.models import COSTS
+from labcode.experiments import capacity_command
 from labcode.loadtest import command as loadtest_command
 from labcode.results.metrics import SLO
 from labcode.server import command as server_command
@@ -72,6 +73,7 @@ def parser() -> argparse.ArgumentParser:
     book.set_defaults(action=ledger)
     server_command.add_to(commands)
     loadtest_command.add_to(commands)
+    capacity_command.add_to(commands)
     return top
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from labcode.labkit.prediction import Prediction, graded
 from labcode.labkit.words import counted, percent
 from labcode.results.metrics import percentile
 
-SETTING = {"memory": "oracle", "max_bs": 4}
+SETTING: dict[str, Any] = {"memory": "oracle", "max_bs": 4}
 ROUTERS = ("random", "round robin", "two choices", "fewest requests")
 NAMES = dict(zip(ROUTERS, ("random", "round_robin", "power_of_two", "least_requests"), strict=True))
 LIMIT = 0.5  # s

@@ -1,0 +1,412 @@
+"""How many GPUs for a trace, and with which settings: `plan_capacity`.
+
+The answer rests on runs, not on averages: settings are compared by the rate that one replica keeps up within the SLO
+(never more than its drain rate), and the number of replicas is the smallest with which the trace's own arrivals, dealt
+out in turn, keep it, and never less than rate over drain rate.  Both are computed again for resampled traces and under
+two prices.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from labcode.checks import fraction, integer, one_of
+from labcode.cluster import simulate_cluster
+from labcode.cost.catalogue import as_gpu, as_model
+from labcode.cost.hardware import kv_capacity
+from labcode.cost.specs import GPUSpec, ModelSpec
+from labcode.experiments.goodput import goodput
+from labcode.experiments.intervals import Interval, t_interval
+from labcode.experiments.saturation import drain_rate
+from labcode.results.metrics import SLO, percentile
+from labcode.simulate import simulate
+from labcode.workload import Workload
+
+COSTS = ("paper", "smooth")
+PLACES = (32, 64, 128, 256, 512)
+FEWEST = 100  # requests: with fewer there is nothing to resample
+SCREENED = 1500  # requests of a resampled trace on which settings are compared
+MOST = 4096  # replicas
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What an engine is told, one replica like another."""
+
+    max_bs: int
+    memory: str
+    watermark: float
+    prefill: str
+
+    def options(self) -> dict[str, Any]:
+        """Return the options of `simulate`; chunks have a budget of 512 tokens, or one for each place."""
+        budget = {"token_budget": max(512, self.max_bs)} if self.prefill == "chunked" else {}
+        kept = {"watermark": self.watermark} if self.watermark else {}
+        return {"max_bs": self.max_bs, "memory": self.memory, "prefill": self.prefill, **kept, **budget}
+
+    def __str__(self) -> str:
+        kept = f", watermark {self.watermark:g}" if self.watermark else ""
+        return f"max_bs {self.max_bs}, memory {self.memory}{kept}, prefill {self.prefill}"
+
+
+@dataclass(frozen=True)
+class Rated:
+    """What one replica can do with a setting, under one price.
+
+    Attributes
+    ----------
+    rate : Interval
+        Largest rate within the SLO, at most the drain rate (requests/s), over resampled traces.
+    drain : Interval
+        The drain rate.
+    """
+
+    setting: Setting
+    cost: str
+    rate: Interval
+    drain: Interval
+
+
+@dataclass(frozen=True)
+class Sizing:
+    """How many replicas are enough, under one price.
+
+    Attributes
+    ----------
+    replicas : tuple of int
+        The smallest number that keeps the SLO: of the trace itself first, then of every resampled one; 0 if none does.
+    attainment : tuple of (int, float)
+        Share of the trace's requests within the SLO, by number of replicas.
+    """
+
+    cost: str
+    replicas: tuple[int, ...]
+    attainment: tuple[tuple[int, float], ...]
+
+    def spread(self) -> str:
+        """Return the smallest and the largest number in words."""
+        low, high = min(self.replicas), max(self.replicas)
+        return str(low) if low == high else f"{low} to {high}"
+
+
+@dataclass(frozen=True)
+class CapacityPlan:
+    """The answer, and all that it rests on."""
+
+    trace: str
+    requests: int
+    rate: float
+    model: str
+    gpu: str
+    per_replica: int
+    slo: SLO
+    attainment: float
+    setting: Setting
+    rated: tuple[Rated, ...]
+    sizing: tuple[Sizing, ...]
+    ceiling: float
+    assumptions: tuple[str, ...]
+
+    @property
+    def replicas(self) -> int:
+        """Enough for the trace and for every resampled one, under the dearer price; 0 if no number is."""
+        found = [count for one in self.sizing for count in one.replicas]
+        return 0 if min(found) == 0 else max(found)
+
+    @property
+    def gpus(self) -> int:
+        """GPUs for that many replicas."""
+        return self.replicas * self.per_replica
+
+    @property
+    def as_good(self) -> tuple[Setting, ...]:
+        """Other settings of which the rate is within 1 % of the chosen one's, under every price."""
+        best = {one.cost: one.rate.mean for one in self.rated if one.setting == self.setting}
+        worse = {one.setting for one in self.rated if one.rate.mean < 0.99 * best[one.cost]}
+        others = dict.fromkeys(one.setting for one in self.rated if one.setting != self.setting)
+        return tuple(one for one in others if one not in worse)
+
+    def verdict(self) -> str:
+        """Return the answer in a sentence or two."""
+        slo = f"TTFT <= {self.slo.ttft:g} s and TPOT <= {1000 * (self.slo.tpot or 0):g} ms"
+        if not self.replicas:
+            return (
+                f"No number of {self.gpu} keeps {slo} for {self.attainment:.0%} of these requests: even alone on a "
+                f"replica only {self.ceiling:.1%} of them meet it, or a single burst breaks it."
+            )
+        spread = "; ".join(f"{one.cost} price {one.spread()}" for one in self.sizing)
+        shape = f"{self.replicas} replica{'s' * (self.replicas > 1)} of {self.per_replica}"
+        return (
+            f"{self.gpus} x {self.gpu} ({shape}) for {self.rate:.3g} requests/s "
+            f"with {slo} for {self.attainment:.0%}: {self.setting} (replicas over resampled traces: {spread})."
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return everything as plain values."""
+
+        def interval(one: Interval) -> dict[str, float]:
+            return {"mean": one.mean, "low": max(0.0, one.low), "high": one.high}
+
+        return {
+            "trace": self.trace,
+            "requests": self.requests,
+            "rate_per_s": self.rate,
+            "model": self.model,
+            "gpu": self.gpu,
+            "slo": {"ttft_s": self.slo.ttft, "tpot_s": self.slo.tpot, "attainment": self.attainment},
+            "gpus": self.gpus,
+            "replicas": self.replicas,
+            "gpus_per_replica": self.per_replica,
+            "setting": self.setting.options(),
+            "as_good": [one.options() for one in self.as_good],
+            "ceiling": self.ceiling,
+            "sizing": [{"cost": one.cost, "replicas": list(one.replicas)} for one in self.sizing],
+            "rated": [
+                {
+                    "setting": one.setting.options(),
+                    "cost": one.cost,
+                    "rate_per_s": interval(one.rate),
+                    "drain_per_s": interval(one.drain),
+                }
+                for one in self.rated
+            ],
+            "assumptions": list(self.assumptions),
+            "verdict": self.verdict(),
+        }
+
+
+def resampled(load: Workload, rng: np.random.Generator, n: int | None = None, blocks: int = 10) -> Workload:
+    """Return a trace put together from blocks of consecutive requests of `load`, drawn with replacement.
+
+    Within a block requests keep their lengths and the gaps between them, so bursts stay bursts; how bursts follow each
+    other is lost at the seams (the circular block bootstrap, Politis and Romano 1992).
+
+    Parameters
+    ----------
+    n : int, optional
+        Requests; as many as `load` has by default.
+    blocks : int
+        Into how many blocks the result is put together.
+    """
+    count = len(load)
+    n = count if n is None else integer("n", n)
+    length = -(-n // integer("blocks", blocks))
+    starts = rng.integers(0, count, blocks)
+    rows = ((starts[:, None] + np.arange(length)) % count).ravel()[:n]
+    gaps = np.diff(load.arrival, prepend=load.arrival[0] - (load.arrival[-1] - load.arrival[0]) / (count - 1))
+    taken: dict[str, Any] = {
+        name: column[rows]
+        for name in ("prompt", "output", "max_tokens", "tenant", "prefix")
+        if (column := getattr(load, name)) is not None
+    }
+    plain: dict[str, Any] = {"deadline": None, "cancel_at": None, "nominal_rate": None, "unit_arrival": None}
+    return replace(load, arrival=np.cumsum(gaps[rows]), **taken, **plain)
+
+
+def candidates(load: Workload, model: ModelSpec) -> list[Setting]:
+    """Return the settings that are compared: places, reservation, prefill mode."""
+    longest = int((load.prompt + load.output).max())
+    most = min(model.max_context, 1 << (longest - 1).bit_length())
+    memories = [(f"max:{most}", 0.0), ("paged:16", 0.0), ("paged:16", 0.05)]
+    if load.max_tokens is not None:
+        memories.insert(1, ("declared", 0.0))
+    modes = ("mixed", "prefill_first", "chunked")
+    return [Setting(places, *memory, mode) for places in PLACES for memory in memories for mode in modes]
+
+
+def replica_gpu(model: ModelSpec, gpu: GPUSpec) -> tuple[GPUSpec, int]:
+    """Return the smallest group of 1, 2, 4, ... GPUs that holds the weights and 8192 tokens of cache, and its size."""
+    for size in (1, 2, 4, 8, 16, 32, 64):
+        group = gpu if size == 1 else gpu.times(size)
+        try:
+            if kv_capacity(model, group) >= 8192:
+                return group, size
+        except ValueError:
+            continue
+    raise ValueError(f"model = {model.name!r}: its weights do not fit into 64 x {gpu.name}")
+
+
+def within(load: Workload, slo: SLO, attainment: float, **options: Any) -> tuple[float, float]:
+    """Return the largest rate within the SLO, at most the drain rate, and the drain rate (requests/s)."""
+    try:
+        drain = drain_rate(load, **options)
+    except ValueError:  # nobody has to wait for a place, or nobody gets one: the pace of all at once, then
+        ends = simulate(load.at_rate(1e6 * len(load)), **options).record.finished
+        drain = float(np.isfinite(ends).sum() / np.nanmax(ends)) if np.isfinite(ends).any() else 0.0
+    return min(goodput(load, slo, attainment, tolerance=0.03, **options).rate, drain), drain
+
+
+def replicas_needed(
+    load: Workload, slo: SLO, attainment: float, floor: int = 1, **options: Any
+) -> tuple[int, dict[int, float]]:
+    """Return the smallest number of replicas that keeps the SLO (0 if none up to `MOST` does), and what was seen.
+
+    Requests are dealt out in turn.  The search doubles and then halves, as if attainment grew with the number.
+
+    Parameters
+    ----------
+    floor : int
+        Fewer are not enough in any case: rate over drain rate, without which a short trace would be over before the
+        line is long enough to show.
+    """
+    seen: dict[int, float] = {}
+
+    def enough(count: int) -> bool:
+        seen[count] = simulate_cluster(load, count, "round_robin", **options).attainment(slo)
+        return seen[count] >= attainment
+
+    low, high = floor - 1, floor
+    while not enough(high):
+        if high >= MOST or high >= 2 * len(load):
+            return 0, seen
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high, seen
+
+
+def plan_capacity(
+    load: Workload,
+    model: ModelSpec | str = "llama3-8b",
+    gpu: GPUSpec | str = "h100",
+    slo: SLO | None = None,
+    attainment: float = 0.9,
+    *,
+    samples: int = 5,
+    seed: int = 0,
+    costs: Sequence[str] = COSTS,
+) -> CapacityPlan:
+    """Say how many GPUs a trace needs, and with which settings.
+
+    Parameters
+    ----------
+    load : Workload
+        A trace with its own arrivals; ``load.at_rate`` scales it to the rate that is expected.
+    model, gpu : name or spec
+    slo : SLO, optional
+        By default TTFT <= 1 s and TPOT <= 50 ms.
+    attainment : float
+        Share of the submitted requests that must meet it, in (0, 1].
+    samples : int
+        Resampled traces, at least 2.
+    seed : int
+        Of the resampling.
+    costs : sequence of {"paper", "smooth"}
+
+    Returns
+    -------
+    CapacityPlan
+
+    Raises
+    ------
+    ValueError
+        If an argument is not allowed, the trace is too short, or the model does not fit.
+    """
+    model, gpu = as_model(model), as_gpu(gpu)
+    slo, attainment = slo or SLO(), fraction("attainment", attainment)
+    samples, seed = integer("samples", samples, at_least=2), integer("seed", seed, at_least=0)
+    for cost in costs:
+        one_of("costs", cost, COSTS)
+    if len(load) < FEWEST:
+        raise ValueError(f"load: {len(load)} requests; a plan needs at least {FEWEST}")
+    if not math.isfinite(load.rate):
+        raise ValueError("load: all requests come at once; a plan needs a rate")
+    group, size = replica_gpu(model, gpu)
+    common: dict[str, Any] = {"model": model, "gpu": group}
+    rng = np.random.default_rng(seed)
+    short = [resampled(load, rng, min(len(load), SCREENED)) for _ in range(samples)]
+    whole = [resampled(load, rng) for _ in range(samples)]
+
+    # One resampled trace, all settings, the dearer price; then the best one and its neighbours on all of them, of which
+    # the one is taken that does best under both prices (of equals the first: fewer places, less machinery).
+    settings = candidates(load, model)
+    dearer = costs[-1]
+    first = [within(short[0], slo, attainment, cost=dearer, **common, **one.options())[0] for one in settings]
+    leader = settings[int(np.argmax(first))]
+    near = [one for one in settings if _differs(one, leader) <= 1]
+    rated = tuple(_rate(one, cost, short, slo, attainment, common) for cost in costs for one in near)
+    scores = [math.prod(one.rate.mean for one in rated if one.setting == setting) for setting in near]
+    best = next(one for one, score in zip(near, scores, strict=True) if score >= 0.99 * max(scores))
+    drains = {one.cost: one.drain.mean for one in rated if one.setting == best}
+    if min(drains.values()) <= 0:
+        raise ValueError("load: every request is refused; is the model's context too short for this trace?")
+    sizing = tuple(_size(load, whole, slo, attainment, best, cost, drains[cost], common) for cost in costs)
+    alone = simulate(load.at_rate(1e-3), cost=dearer, **common, **best.options()).attainment(slo)
+    notes = _assumptions(load, model, gpu, size, samples, costs)
+    return CapacityPlan(
+        load.name, len(load), load.rate, model.name, gpu.name, size, slo, attainment, best, rated, sizing, alone, notes
+    )
+
+
+def _differs(one: Setting, other: Setting) -> int:
+    """Return in how many of places, reservation and prefill mode two settings differ."""
+    memory = (one.memory, one.watermark) != (other.memory, other.watermark)
+    return (one.max_bs != other.max_bs) + memory + (one.prefill != other.prefill)
+
+
+def _rate(
+    setting: Setting, cost: str, loads: Sequence[Workload], slo: SLO, attainment: float, common: dict[str, Any]
+) -> Rated:
+    pairs = [within(load, slo, attainment, cost=cost, **common, **setting.options()) for load in loads]
+    rates, drains = zip(*pairs, strict=True)
+    return Rated(setting, cost, t_interval(rates), t_interval(drains))
+
+
+def _size(
+    load: Workload,
+    others: Sequence[Workload],
+    slo: SLO,
+    attainment: float,
+    setting: Setting,
+    cost: str,
+    drain: float,
+    common: dict[str, Any],
+) -> Sizing:
+    options = {"cost": cost, **common, **setting.options()}
+
+    def floor(one: Workload) -> int:
+        return max(1, math.ceil(one.rate / drain))
+
+    count, seen = replicas_needed(load, slo, attainment, floor(load), **options)
+    more = [replicas_needed(other, slo, attainment, floor(other), **options)[0] for other in others]
+    for nearby in (count - 1, count + 1, count + 2):
+        if count and nearby >= 1 and nearby not in seen:
+            seen[nearby] = simulate_cluster(load, nearby, "round_robin", **options).attainment(slo)
+    return Sizing(cost, (count, *more), tuple(sorted(seen.items())))
+
+
+def _assumptions(
+    load: Workload, model: ModelSpec, gpu: GPUSpec, size: int, samples: int, costs: Sequence[str]
+) -> tuple[str, ...]:
+    """Return what the plan takes for granted, in sentences."""
+    too_long = int((load.prompt + load.output > model.max_context).sum())
+    gaps = np.diff(load.arrival)
+    notes = [
+        f"Steps cost what a roofline says ({' and '.join(costs)} price) of {gpu.name} at "
+        f"{gpu.compute_efficiency:.0%} of its peak FLOP/s and {gpu.bandwidth_efficiency:.0%} of its bandwidth; "
+        "nothing was measured on the GPU itself.",
+        f"{gpu.usable:.0%} of the memory holds weights and KV cache; host time, tokenising and the network take none.",
+        f"The trace: {len(load)} requests, {load.rate:.3g}/s, CV of gaps {gaps.std() / gaps.mean():.2f}, prompt median "
+        f"{percentile(load.prompt, 50):.0f} and P99 {percentile(load.prompt, 99):.0f}, output median "
+        f"{percentile(load.output, 50):.0f} and P99 {percentile(load.output, 99):.0f} tokens. Tomorrow is like it.",
+        "Requests are dealt out in turn to equal replicas, first come, first served at each; a router that looks may "
+        "do with fewer.",
+        f"Intervals come from {samples} traces put together from blocks of this one; a day of another kind is in none.",
+        "No replica fails, none is restarted, and nobody is refused for load.",
+    ]
+    if size > 1:
+        notes.append(f"{size} GPUs work as one device; their communication is free, so real ones are slower.")
+    if too_long:
+        notes.append(
+            f"{too_long} requests ({too_long / len(load):.1%}) exceed the model's context of {model.max_context} "
+            "tokens, are refused and count as missed."
+        )
+    if load.prefix is not None:
+        notes.append("Prefixes that requests share are not made use of.")
+    return tuple(notes)
