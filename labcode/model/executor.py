@@ -78,6 +78,7 @@ class ModelExecutor:
         self._outputs: dict[int, list[int]] = {}
         self._endless: set[int] = set()
         self._caches: dict[int, KVCache] = {}
+        self._host: dict[int, KVCache] = {}  # of those who were preempted by swapping
         for number, prompt in enumerate(prompts):
             self.add(number, prompt)
 
@@ -118,8 +119,12 @@ class ModelExecutor:
 
     def release(self, plan: Plan) -> None:
         """Drop the caches of those whom the plan preempts."""
+        for work in plan.swapped_out:
+            self._host[work.request.id] = self._caches.pop(work.request.id)
         for state in plan.preempted:
             self._caches.pop(state.id, None)
+        for work in plan.swapped_in:
+            self._caches[work.request.id] = self._host.pop(work.request.id)
 
     @property
     def cached(self) -> int:

@@ -24,6 +24,11 @@ def least_computed(running: Sequence[RequestState]) -> RequestState:
     return min(running, key=lambda state: (state.computed, -state.request.arrival, -state.id))
 
 
+def fewest_preemptions(running: Sequence[RequestState]) -> RequestState:
+    """Return who lost its place least often (ties: the one that came last): nobody twice before everybody once."""
+    return min(running, key=lambda state: (state.preemptions, -state.request.arrival, -state.id))
+
+
 @dataclass(frozen=True)
 class Preemption:
     """Victim and action.

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from labcode.cost.hardware import SeqWork
+from labcode.course.evidence import fairness, serving
 from labcode.course.evidence import logs as events
 from labcode.course.evidence import queueing as queues
-from labcode.course.evidence import serving
 from labcode.course.ledger.ledger import Row, exact, rounded, rows, shape
 from labcode.scheduler.kv_cache import Paged
 from labcode.simulation.buffers import filling
@@ -154,8 +154,9 @@ def streams_and_shares() -> Iterator[Row]:
     kib = 1024
     full, _ = filling(12 * kib, 4 * kib, 64 * kib, event=256)
     yield exact("C09", "12 against 4 KiB/s into 64 KiB, an event at a time: full after (s)", 8, full, "003 ex. 31.10")
-    short, long = 10, 1000
-    yield exact(
-        "C11", "one request each: output tokens, A : B", [1, 100], [short // short, long // short], "003 ex. 31.9"
-    )
-    yield exact("C11", "1000 tokens each: requests of A, of B", [100, 1], [1000 // short, 1000 // long], "003 ex. 31.9")
+    rounds = 4
+    turns = fairness.exercise_31_9(rounds)
+    a, b = turns["requests"]
+    yield exact("C11", "one request each: output tokens, A : B", [1, 100], [a / a, b / a], "003 ex. 31.9")
+    each = [requests / rounds for requests in turns["tokens"]]
+    yield exact("C11", "1000 tokens each: requests of A, of B, in a round", [100, 1], each, "003 ex. 31.9")
