@@ -57,10 +57,10 @@ LAB = Lab(
     compute,
     predict=Prediction(
         "A victim holds 2,048 positions of Llama-3-8B on an H100; the link to the host carries 32 GB/s. What is "
-        "cheaper: to carry its cache out and in again, or to compute it again?",
-        ("swap", "recompute"),
-        right=lambda result: "swap" if result.panel("costs").curve("swap out and in").at(2048)
-        < result.panel("costs").curve("recompute beside the others").at(2048) else "recompute",
+        "cheaper: carrying its cache out and in again, or computing it once more?",
+        ("carrying it", "computing it"),
+        right=lambda result: "carrying it" if result.panel("costs").curve("swap out and in").at(2048)
+        < result.panel("costs").curve("recompute beside the others").at(2048) else "computing it",
         why=lambda result: result.panel("costs").text,
     ),
     numbers=("paper",),

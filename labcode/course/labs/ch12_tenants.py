@@ -31,7 +31,7 @@ def over_time(run: Run, times: np.ndarray) -> dict[str, tuple[float, ...]]:
     assert run.load.tenant is not None
     found = {}
     for tenant in ("A", "B"):
-        ends = np.sort(np.concatenate([run.token_times(i) for i in np.flatnonzero(run.load.tenant == tenant)]))
+        ends = np.sort(np.concatenate([run.token_times(int(i)) for i in np.flatnonzero(run.load.tenant == tenant)]))
         found[tenant] = tuple(np.searchsorted(ends, times, "right").astype(float).tolist())
     return found
 
