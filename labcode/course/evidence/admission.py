@@ -28,9 +28,9 @@ PREDICTOR = "lognormal:0.3"
 BOUNDS = (0, 5, 10, 15, 20, 30, 40, 60, 80, 120)
 
 
-def engine(cost: str) -> dict[str, object]:
+def engine(cost: str, places: int = PLACES) -> dict[str, object]:
     """Return the options of `simulate` for the chapter's engine."""
-    return {"gpu": "a100-80", "max_bs": PLACES, "memory": "unlimited", "cost": cost, "predictor": PREDICTOR}
+    return {"gpu": "a100-80", "max_bs": places, "memory": "unlimited", "cost": cost, "predictor": PREDICTOR}
 
 
 def with_deadlines(load: Workload, after: float = DEADLINE) -> Workload:
@@ -39,20 +39,20 @@ def with_deadlines(load: Workload, after: float = DEADLINE) -> Workload:
 
 
 @cache
-def pace(cost: str, seeds: int = 4) -> float:
+def pace(cost: str, places: int = PLACES, seeds: int = 4) -> float:
     """Return the drain rate of the chapter's engine on the chat load, requests/s, the mean of some seeds."""
-    options = engine(cost)
+    options = engine(cost, places)
     return float(np.mean([drain_rate(workload.chat(3000, 1.0, seed), **options) for seed in range(seeds)]))  # type: ignore[arg-type]
 
 
 @cache
-def service_times(cost: str) -> tuple[float, float]:
+def service_times(cost: str, places: int = PLACES) -> tuple[float, float]:
     """Return seconds per prompt token and per output token of a full engine: a fit to who was served at full load.
 
     From one run at the drain rate (seed 99, which no experiment uses): the time from place to last token against the
     two lengths, by least squares without a constant.
     """
-    run = simulate(workload.chat(2000, 1.2 * pace(cost), 99), **engine(cost))  # type: ignore[arg-type]
+    run = simulate(workload.chat(2000, 1.2 * pace(cost, places), 99), **engine(cost, places))  # type: ignore[arg-type]
     table = run.requests
     lengths = np.column_stack([run.load.prompt, run.load.output]).astype(float)
     taken = (table["finished"] - table["admitted"]).to_numpy()
@@ -60,9 +60,9 @@ def service_times(cost: str) -> tuple[float, float]:
     return max(0.0, float(prefill)), float(decode)
 
 
-def estimator(cost: str) -> Estimator:
+def estimator(cost: str, places: int = PLACES) -> Estimator:
     """Return the estimator that the chapter uses for one cost model."""
-    return drain_estimate(pace(cost), *service_times(cost))
+    return drain_estimate(pace(cost, places), *service_times(cost, places))
 
 
 @dataclass
@@ -177,6 +177,7 @@ def serve(
     bound: int = 0,
     margin: float = 0.0,
     predictor: str = PREDICTOR,
+    places: int = PLACES,
 ) -> Run:
     """Run `load`, which has deadlines, under one of `POLICIES`.
 
@@ -184,15 +185,15 @@ def serve(
     stands; "at the head" also drops, before it takes a place, who can no longer make it (deadline less predicted
     service); "bounded queue" refuses when `bound` wait; "refuse early" asks W + S + margin.  Both fail late, too.
     """
-    options = engine(cost) | {"predictor": predictor}
+    options = engine(cost, places) | {"predictor": predictor}
     checks: tuple[Check, ...] = ()
     expire = "never" if policy == "no limit" else "always"
     if policy == "bounded queue":
         checks = (bounded_queue(bound),)
     elif policy == "refuse early":
-        checks = (in_time(estimator(cost), margin),)
+        checks = (in_time(estimator(cost, places), margin),)
     elif policy == "at the head":
-        prefill, decode = service_times(cost)
+        prefill, decode = service_times(cost, places)
         service = prefill * load.prompt + decode * predict(load, predictor) + margin
         assert load.deadline is not None
         load, expire = replace(load, deadline=np.maximum(load.arrival, load.deadline - service)), "waiting"
@@ -201,9 +202,9 @@ def serve(
     return simulate(load, checks=checks, expire=expire, **options)  # type: ignore[arg-type]
 
 
-def overload(cost: str, factor: float, seed: int, n: int = 1500) -> Workload:
+def overload(cost: str, factor: float, seed: int, n: int = 1500, places: int = PLACES) -> Workload:
     """Return a chat load at `factor` times the pace, with deadlines."""
-    return with_deadlines(workload.chat(n, factor * pace(cost), seed))
+    return with_deadlines(workload.chat(n, factor * pace(cost, places), seed))
 
 
 def best_bound(cost: str, factor: float, seeds: Sequence[int] = (50, 51), n: int = 1500) -> int:

@@ -12,7 +12,7 @@ from labcode.labkit.panel import Axis, Mark, Panel, Series
 from labcode.labkit.prediction import Prediction, graded
 from labcode.labkit.words import percent
 
-COUNT, SEED, COST = 400, 0, "paper"
+COUNT, SEED, COST, PLACES = 400, 0, "paper", 16
 BOUND = 20
 PREDICTORS = {"exact": "exact", "off by 30 %": "lognormal:0.3", "off by a factor 2.7": "lognormal:1"}
 POLICIES = ("fail late", "bounded queue", "at the head", "refuse early")
@@ -22,8 +22,8 @@ WINDOWS = 10
 @lru_cache(maxsize=256)
 def measured(policy: str, factor: float, margin: float, predictor: str) -> tuple[Served, tuple[float, ...]]:
     """Return what came of one run, and the shares in time by tenths of the arrivals."""
-    load = overload(COST, factor, SEED, COUNT)
-    run = serve(policy, COST, load, BOUND, margin, predictor)
+    load = overload(COST, factor, SEED, COUNT, PLACES)
+    run = serve(policy, COST, load, BOUND, margin, predictor, PLACES)
     table = run.requests
     good = (table["outcome"] == "finished").to_numpy() & (
         table["finished"].to_numpy() <= load.arrival + DEADLINE + 1e-9
@@ -37,7 +37,7 @@ def compute(factor: float, margin: float, predictor: str) -> Result:
     blind, seeing = POLICIES[:2], POLICIES[2:]
     runs = {p: measured(p, factor, 0.0, "exact") for p in blind} | {p: measured(p, factor, margin, by) for p in seeing}
     early, late = runs["refuse early"][0], runs["fail late"][0]
-    times = tuple((np.arange(WINDOWS) + 0.5) / WINDOWS * COUNT / (factor * pace(COST)))
+    times = tuple((np.arange(WINDOWS) + 0.5) / WINDOWS * COUNT / (factor * pace(COST, PLACES)))
     met = Panel(
         "met",
         "In time",
@@ -82,7 +82,7 @@ LAB = Lab(
     "Refuse early or fail late",
     (
         Control("factor", "Arrival rate over the pace", (0.8, 1.0, 1.5, 2.0), 1.0),
-        Control("margin", "Margin", (-3, 0, 2, 5), 0, "s"),
+        Control("margin", "Margin", (-3, 0, 3), 0, "s"),
         Control("predictor", "Predicted output", tuple(PREDICTORS), "off by 30 %"),
     ),
     compute,
