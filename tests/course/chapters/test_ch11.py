@@ -12,9 +12,11 @@ import pytest
 from labcode.course import check
 from labcode.course.answers.ch11 import admit
 from labcode.course.evidence.admission import (
+    BOUND,
     COSTS,
     burst_backlog,
     estimate_errors,
+    goodput_by_bound,
     judged,
     overload,
     pace,
@@ -77,13 +79,20 @@ def test_margins_of_the_parts_cover_the_sum_at_least_as_the_union_bound_says(err
 def test_refusing_early_wins_under_overload_whatever_a_step_costs(cost):
     for seed in range(3):
         load = overload(cost, 1.5, seed, n=1000)
-        found = {p: judged(serve(p, cost, load, 40), load) for p in ("no limit", "fail late", "bounded queue")}
+        found = {p: judged(serve(p, cost, load), load) for p in ("no limit", "fail late", "bounded queue")}
         early, head = (judged(serve(p, cost, load), load) for p in ("refuse early", "at the head"))
         assert early.goodput > 1.15 * max(run.goodput for run in found.values())
         assert early.kept > 0.97 and early.wasted < 0.05 < 0.2 < found["fail late"].wasted
         # Dropping at the head of the queue is as good in goodput; it only tells the client late.
         assert head.goodput == pytest.approx(early.goodput, rel=0.06)
         assert early.told_after < 0.2 * head.told_after
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("cost", COSTS)
+def test_the_bounded_queue_is_at_its_best_or_nearly(cost):
+    found = goodput_by_bound(cost, seeds=(50, 51))
+    assert found[BOUND] >= 0.97 * max(found.values())
 
 
 @pytest.mark.slow
