@@ -25,7 +25,7 @@ UNTIDY = re.compile(r"\d%|(?<![\d.,])1 (?!s\b|times\b|is\b|has\b|ms\b|says\b)[a-
 #: At least this share of a lab's states says something that no other state says, by chapter.
 DISTINCT = {"ch01": 1 / 2, "ch05": 1 / 3, "ch06": 1 / 2, "ch07": 1 / 3, "ch08": 1 / 4, "ch09": 1 / 4, "ch11": 1 / 4}
 #: Chapters whose labs mark a limit or the operating point in every state.
-MARKED = ("ch08", "ch09", "ch11")
+MARKED = ("ch08", "ch09", "ch10", "ch11")
 
 
 def look(lab: Lab, result: Result, params: dict) -> None:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from labcode.cost.hardware import SeqWork
-from labcode.course.evidence import fairness, serving
+from labcode.course.evidence import budgets, fairness, serving
 from labcode.course.evidence import logs as events
 from labcode.course.evidence import queueing as queues
 from labcode.course.ledger.ledger import Row, exact, rounded, rows, shape
-from labcode.scheduler.kv_cache import Paged
+from labcode.scheduler.kv_cache import Reservation
 from labcode.simulation.buffers import filling
 
 
@@ -69,50 +68,55 @@ def batches() -> Iterator[Row]:
 
 @rows("C04")
 def pairs() -> Iterator[Row]:
-    """Query-key pairs by counting, and under every split into two chunks."""
-    counted = [sum(s + r for r in range(1, q + 1)) for q, s in ((1, 0), (7, 5), (37, 0), (256, 1000))]
-    formula = [SeqWork(q, s).pairs for q, s in ((1, 0), (7, 5), (37, 0), (256, 1000))]
-    yield exact("C04", "q s + q (q + 1)/2, by counting", counted, formula, "003 eq. 31.4")
-    whole, splits = SeqWork(48, 16), [(SeqWork(a, 16), SeqWork(48 - a, 16 + a)) for a in range(1, 48)]
-    conserved = all(a.pairs + b.pairs == whole.pairs for a, b in splits)
-    reread = all(a.kv_positions + b.kv_positions - whole.kv_positions == b.past for a, b in splits)
+    """Query-key pairs of the chunks that the engine ran, counted query by query, under every cutting."""
+    cuts = {chunk: budgets.chunked_steps(300, chunk) for chunk in (1, 7, 64, 256, 300)}
+    each = [(work.new, work.past) for work in cuts[64]]
+    yield exact(
+        "C04",
+        "q s + q (q + 1)/2 for the chunks of 64 of a prompt of 300, counted in the run",
+        [q * s + q * (q + 1) // 2 for q, s in ((64, 0), (64, 64), (64, 128), (64, 192), (44, 256))],
+        [budgets.keys_seen(work) for work in cuts[64]],
+        "003 eq. 31.4",
+    )
+    yield exact("C04", "positions and histories of these chunks", [64, 0, 64, 64, 64, 128, 64, 192, 44, 256],
+                [number for pair in each for number in pair], "003 ex. 31.4")  # fmt: skip
+    totals = {chunk: sum(map(budgets.keys_seen, works)) for chunk, works in cuts.items()}
+    reread = {chunk: sum(work.past for work in works) for chunk, works in cuts.items()}
     yield shape(
         "C04",
-        "pairs conserved under any split; the second chunk's history is read again",
+        "pairs conserved under any cutting; what is read again grows with the cuts",
         "conserved; counted apart",
         "conserved; counted apart",
-        conserved and reread,
+        set(totals.values()) == {300 * 301 // 2}
+        and reread[300] == 0 < reread[256] < reread[64] < reread[7] < reread[1],
         "003 ex. 31.4",
     )
 
 
-def pages_of(*lengths: int) -> int:
-    """Return the pages of 16 tokens that sequences of these lengths hold, from the paged memory itself."""
-    memory = Paged(10_000, 16)
-    return sum(memory.blocks_for(length) for length in lengths)
-
-
 @rows("C05")
 def pages() -> Iterator[Row]:
-    """64 KiB a token, pages of 16 tokens, a pool of 64 MiB."""
-    pool = 64 * 1024 // (64 * 16)
-    got = [
-        pages_of(257, 255),
-        pages_of(258, 256),
-        pages_of(258, 256) + pages_of(256),
-        pages_of(257, 255) + pages_of(1024),
-    ]
+    """64 KiB a token, pages of 16 tokens, a pool of 64 MiB: what the runs took from their pool."""
+    two, three = (budgets.blocks_taken(budgets.page_run(third)) for third in (None, 1024))
+    whole = budgets.page_run(1024, memory=Reservation(budgets.POOL, budgets.whole_need))
+    bound = max(budgets.blocks_taken(whole)[3:])  # the third alone, all of its bound reserved
     yield exact(
         "C05",
         "257 + 255; after one step; with a 256-token chunk; with the full bound of 1024 (pages)",
         [33, 33, 49, 97],
-        got,
+        [two[0], two[1], three[1], two[1] + bound],
         "003 §31.3",
     )
+    pool = budgets.POOL // budgets.BLOCK
+    waits = whole.requests.admitted[2] >= whole.requests.finished[:2].max()
     yield shape(
-        "C05", "all three at their bounds do not fit", "97 > 64", f"{got[3]} > {pool}", got[3] > pool, "003 §31.3"
+        "C05",
+        "all three at their bounds do not fit: with its bound reserved the third waits for the others",
+        "97 > 64",
+        f"{two[1] + bound} > {pool}",
+        two[1] + bound > pool and bool(waits),
+        "003 §31.3",
     )
-    yield exact("C05", "after two tokens each (pages)", 34, pages_of(259, 257), "003 ex. 31.5")
+    yield exact("C05", "after two tokens each (pages)", 34, two[2], "003 ex. 31.5")
 
 
 @rows("C06", "C07", "C08", "C12")
