@@ -255,3 +255,16 @@ def test_the_layout_in_contributing_is_the_tree() -> None:
             folder = path
     there = {path.name for path in (ROOT / "labcode").iterdir() if path.is_dir() or path.suffix == ".py"}
     assert there - named <= {"__init__.py", "__main__.py", "__pycache__"}
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_examples_of_the_readme_run(number: int) -> None:
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.S)
+    assert len(blocks) == 2
+    names: dict = {}
+    exec(blocks[number], names)
+    if number:
+        assert names["scheduler"].requests[0].state.value == "finished"
+        assert names["scheduler"].memory.reserved == 0
+    else:
+        assert (names["run"].requests["outcome"] == "finished").all()
