@@ -15,12 +15,12 @@ from labcode.scheduler.managers import memory
 from labcode.simulation.deadlock import STUCK, run_without_preemption
 
 LOAD = workload.from_arrays([0, 0, 0, 1], 4, [9, 9, 9, 6])
-POLICIES = ("no reservation", "reserve all (Orca)", "take a seat back (preempt)")
+POLICIES = ("no reservation", "reserve all (Orca)", "take a place back (preempt)")
 CELLS = (
     ("P prefill", PREFILL, "ours"),
     ("D decode", DECODE, "alt1"),
     ("· waiting", WAITING, "muted"),
-    ("x waiting in its seat", STUCK, "baseline"),
+    ("x waiting in its place", STUCK, "baseline"),
 )
 WIDTHS = (8, 12, 16, 24, 34)  # Of the time axis, in iterations: the first that holds the run.
 
@@ -62,7 +62,7 @@ def compute(slots: int, max_bs: int, policy: str) -> Result:
     recomputed = int(((letters == PREFILL).sum(axis=1) - 1).clip(0).sum())
     again = f"; {counted(recomputed, 'prefills')} done again" if recomputed else ""
     return Result(
-        (grid, pool), f"{policy[0].upper()}{policy[1:]}, {slots} slots, {counted(max_bs, 'seats')}: {outcome}{again}."
+        (grid, pool), f"{policy[0].upper()}{policy[1:]}, {slots} slots, {counted(max_bs, 'places')}: {outcome}{again}."
     )
 
 
@@ -71,7 +71,7 @@ LAB = Lab(
     "A pool that runs out",
     (
         Control("slots", "Slots in the pool", tuple(range(14, 45, 2)), 24, "tokens"),
-        Control("max_bs", "Seats", (1, 2, 3, 4), 3),
+        Control("max_bs", "Places", (1, 2, 3, 4), 3),
         Control("policy", "When a slot is missing", POLICIES, POLICIES[0]),
     ),
     compute,
@@ -86,10 +86,10 @@ LAB = Lab(
     presets={
         "stand still": {"slots": 24},
         "reserve": {"policy": POLICIES[1]},
-        "take a seat back": {"policy": POLICIES[2]},
+        "take a place back": {"policy": POLICIES[2]},
     },
     challenge=Challenge(
-        "Without reservation and without taking seats back, finish all four requests in a pool of at most 30 slots.",
+        "Without reservation and without taking places back, finish all four requests in a pool of at most 30 slots.",
         lambda params, result: (
             params["policy"] == POLICIES[0] and params["slots"] <= 30 and not result.panel("cells").marks
         ),

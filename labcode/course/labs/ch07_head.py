@@ -1,4 +1,4 @@
-"""Lab of chapter 07: a large request at the head of the line: stop, skip, or skip for a while."""
+"""Lab of chapter 07: a large request at the head of the queue: stop, skip, or skip for a while."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _later(result: Result) -> float:
 
 
 LAB = Lab(
-    "ch07-head", "A large request at the head of the line",
+    "ch07-head", "A large request at the head of the queue",
     (Control("patience", "The head may be passed for", tuple(PATIENCE), "for ever: skip"),
      Control("share", "Large requests", (0.5, 1, 2, 4), 1, "%"),
      Control("rate", "Arrival rate", (10, 20, 30, 40), 20, "requests/s")),

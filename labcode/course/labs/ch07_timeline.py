@@ -20,7 +20,7 @@ CELLS = (
     ("P prefill", PREFILL, "ours"),
     ("D decode", DECODE, "alt1"),
     ("· waiting", WAITING, "muted"),
-    ("- finished, seat taken", IDLE, "baseline"),
+    ("- finished, place taken", IDLE, "baseline"),
 )
 ITERATIONS = 22
 
@@ -76,7 +76,7 @@ def compute(iteration: int, engine: str, memory: str) -> Result:
     return Result(
         (grid, kv),
         f"{engine.capitalize()}, {when}: {done} of 6 requests have all their tokens; "
-        f"{counted(idle, 'seat-iterations')} went to finished requests.",
+        f"{counted(idle, 'place-iterations')} went to finished requests.",
     )
 
 
@@ -95,7 +95,7 @@ LAB = Lab(
     ),
     compute,
     predict=Prediction(
-        "Three seats, six requests, and the longest needs 9 iterations. The continuous engine is done after 10 "
+        "Three places, six requests, and the longest needs 9 iterations. The continuous engine is done after 10 "
         "iterations. And the static one?",
         ("after 10 as well", "after 14", "after 18", "after 27"),
         right=lambda result: graded(

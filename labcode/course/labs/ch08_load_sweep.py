@@ -21,8 +21,8 @@ from labcode.results.run import Run
 COUNT, SEEDS, TPOT, TARGET = 600, 3, 0.05, 0.9
 RATES = (0.1, 0.25, 0.5, 1, 2, 4, 8, 16, 24, 32, 48, 64, 96)
 ORCAS: dict[str, tuple[dict[str, Any], str]] = {
-    "Orca, 8192 reserved": ({"memory": "max:8192"}, "alt1"),
-    "Orca, oracle": ({"memory": "oracle"}, "ours"),
+    "Orca (Max)": ({"memory": "max:8192"}, "alt1"),
+    "Orca (Oracle)": ({"memory": "oracle"}, "ours"),
 }
 PERCENTILES = {"median": 50, "P90": 90, "P99": 99}
 
@@ -37,18 +37,18 @@ class Point:
     itl_p99: float
 
 
-def serve(seats: int, system: str, rate: float, seed: int) -> Run:
-    """Run 600 chat requests through one of the three systems; `seats` are the static engine's."""
+def serve(places: int, system: str, rate: float, seed: int) -> Run:
+    """Run 600 chat requests through one of the three systems; `places` are the static engine's."""
     load = workload.chat(COUNT, rate, seed)
     if system in ORCAS:
         return simulate(load, max_bs=256, **ORCAS[system][0])
-    return simulate(load, engine="static", max_bs=seats, memory="unlimited")
+    return simulate(load, engine="static", max_bs=places, memory="unlimited")
 
 
 @lru_cache(maxsize=512)
-def point(seats: int, system: str, rate: float) -> Point:
+def point(places: int, system: str, rate: float) -> Point:
     """Measure a system at a rate."""
-    runs = [serve(seats, system, rate, seed) for seed in range(SEEDS)]
+    runs = [serve(places, system, rate, seed) for seed in range(SEEDS)]
     with np.errstate(invalid="ignore", divide="ignore"):
         tpot = np.concatenate([(r.record.last_token - r.record.first_token) / (r.load.output - 1) for r in runs])
     tokens = [r.load.output.sum() / (np.nanmax(r.record.finished) - r.load.arrival[0]) for r in runs]
@@ -58,13 +58,13 @@ def point(seats: int, system: str, rate: float) -> Point:
     return Point(ttft, ~(tpot > TPOT), float(np.mean(tokens)), itl)
 
 
-def systems(seats: int) -> dict[str, tuple[int, str]]:
-    """Return name -> (seats, role); only the static engine has its seats turned."""
-    return {f"static, {seats} seats": (seats, "baseline")} | {name: (0, role) for name, (_, role) in ORCAS.items()}
+def systems(places: int) -> dict[str, tuple[int, str]]:
+    """Return name -> (places, role); only the static engine has its places turned."""
+    return {f"static, {places} places": (places, "baseline")} | {name: (0, role) for name, (_, role) in ORCAS.items()}
 
 
-def over_rates(seats: int, measure: Callable[[Point], float]) -> tuple[Series, ...]:
-    """Return a line a system of ``measure(point)`` over the rates."""
+def over_rates(places: int, measure: Callable[[Point], float]) -> tuple[Series, ...]:
+    """Return a queue a system of ``measure(point)`` over the rates."""
     return tuple(
         Series(
             "static" if own else name,
@@ -73,17 +73,17 @@ def over_rates(seats: int, measure: Callable[[Point], float]) -> tuple[Series, .
             tuple(measure(point(own, name, rate)) for rate in RATES),
             role=role,
         )
-        for name, (own, role) in systems(seats).items()
+        for name, (own, role) in systems(places).items()
     )
 
 
-def compute(rate: float, seats: int, limit: float, percentile: str) -> Result:
+def compute(rate: float, places: int, limit: float, percentile: str) -> Result:
     """Measure three systems at all rates; read them at one."""
     q = PERCENTILES[percentile]
-    met = over_rates(seats, lambda p: float(np.mean((p.ttft <= limit) & p.smooth)))
-    ttft = over_rates(seats, lambda p: weighted_percentile(p.ttft, None, q))
-    tokens = over_rates(seats, lambda p: p.tokens_per_s)
-    itl = over_rates(seats, lambda p: p.itl_p99)
+    met = over_rates(places, lambda p: float(np.mean((p.ttft <= limit) & p.smooth)))
+    ttft = over_rates(places, lambda p: weighted_percentile(p.ttft, None, q))
+    tokens = over_rates(places, lambda p: p.tokens_per_s)
+    itl = over_rates(places, lambda p: p.itl_p99)
     at = RATES.index(rate)
     static, reserve, oracle = (s.y[at] for s in met)
     axis = Axis("Arrival rate", "req/s", "log")
@@ -96,8 +96,7 @@ def compute(rate: float, seats: int, limit: float, percentile: str) -> Result:
             Axis("Requests within the SLO", limits=(0, 1.05)),
             met,
             (Mark("hline", TARGET, "target 90 %"), here),
-            f"At {rate:g} req/s: static {percent(static)}, Orca with 8192 reserved "
-            f"{percent(reserve)}, oracle {percent(oracle)}.",
+            f"At {rate:g} req/s: static {percent(static)}, Orca (Max) {percent(reserve)}, oracle {percent(oracle)}.",
         ),
         Panel(
             "ttft",
@@ -127,7 +126,7 @@ def compute(rate: float, seats: int, limit: float, percentile: str) -> Result:
             f"At {rate:g} req/s: " + ", ".join(f"{s.name} {1000 * s.y[at]:.1f} ms" for s in itl) + ".",
         ),
     )
-    shares = {"static batching": static, "reserve-max": reserve, "oracle": oracle}
+    shares = {"static batching": static, "Orca (Max)": reserve, "oracle": oracle}
     holding = [name for name, share in shares.items() if share >= TARGET]
     who = f"{' and '.join(holding) or 'nobody'} keep{'s' * (len(holding) < 2)}"
     return Result(
@@ -140,14 +139,14 @@ LAB = Lab(
     "Static batching and two Orcas under load",
     (
         Control("rate", "Read at arrival rate", (0.1, 1, 4, 8, 16, 32, 64, 96), 16, "req/s"),
-        Control("seats", "Seats of the static batch", (1, 8, 32, 128), 128),
+        Control("places", "Places of the static batch", (1, 8, 32, 128), 128),
         Control("limit", "TTFT limit", (0.2, 0.5, 1, 2, 5, 20), 1, "s"),
         Control("percentile", "TTFT shown", tuple(PERCENTILES), "median"),
     ),
     compute,
     predict=Prediction(
-        "One request a second is nothing to an H100. What share of the requests does a static batch of 128 seats start "
-        "within one second?",
+        "One request a second is nothing to an H100. What share of the requests does a static batch of 128 places "
+        "start within one second?",
         ("nearly none", "about two in five", "about two in three", "nearly all"),
         right=lambda result: graded(
             result.panel("met").curve("static").at(1),
@@ -162,7 +161,7 @@ LAB = Lab(
     numbers=("paper",),
     presets={
         "one request a second": {"rate": 1},
-        "a small static batch": {"rate": 4, "seats": 8},
+        "a small static batch": {"rate": 4, "places": 8},
         "a patient client": {"limit": 20},
     },
     challenge=Challenge(

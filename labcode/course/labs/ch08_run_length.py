@@ -18,7 +18,7 @@ from labcode.results.metrics import SLO
 
 COUNTS = (300, 600, 1200, 3000, 10000)
 SEEDS, TARGET, POINTS = 5, 0.9, 50
-SYSTEMS = {"oracle": 256, "max:8192": 52}  # memory policy -> requests that find a free seat at the start
+SYSTEMS = {"oracle": 256, "max:8192": 52}  # memory policy -> requests that find a free place at the start
 
 
 @lru_cache(maxsize=64)
@@ -41,7 +41,7 @@ def drain(memory: str) -> float:
 
 @lru_cache(maxsize=256)
 def line(memory: str, n: int, relative: float) -> tuple[np.ndarray, tuple[float, ...], np.ndarray, float, float]:
-    """Return times, requests waiting, every TTFT (s), the rate, and when all seats are taken (infinity if never).
+    """Return times, requests waiting, every TTFT (s), the rate, and when all places are taken (infinity if never).
 
     The rate is `relative` times the drain rate.
     """
@@ -54,7 +54,7 @@ def line(memory: str, n: int, relative: float) -> tuple[np.ndarray, tuple[float,
 
 
 def compute(n: int, memory: str, relative: float, limit: float) -> Result:
-    """Search goodput for every length of run, and watch the line at one rate."""
+    """Search goodput for every length of run, and watch the queue at one rate."""
     keeps_up = drain(memory)
     each = [rates(memory, count, limit) for count in COUNTS]
     finite = [np.where(np.isfinite(r), r, np.nan) for r in each]
@@ -80,13 +80,13 @@ def compute(n: int, memory: str, relative: float, limit: float) -> Result:
             (
                 Series("5 seeds, lowest to highest", "band", COUNTS, low, high),
                 Series("goodput", "line", COUNTS, mean),
-                Series("fluid line", "line", COUNTS, shown, role="alt1"),
+                Series("fluid queue", "line", COUNTS, shown, role="alt1"),
             ),
             (
                 Mark("hline", keeps_up, f"drain rate {keeps_up:.1f}/s"),
                 *((Mark("point", (n, mean[at]), "now"),) if np.isfinite(mean[at]) else ()),
             ),
-            f"{n} requests: {found}. A line that is never empty is worked off at {keeps_up:.1f} req/s.",
+            f"{n} requests: {found}. A queue that is never empty is worked off at {keeps_up:.1f} req/s.",
         ),
         Panel(
             "line",
@@ -95,10 +95,10 @@ def compute(n: int, memory: str, relative: float, limit: float) -> Result:
             Axis("Waiting, of all requests", "%"),
             (
                 Series("waiting", "line", moments, tuple(100 * w / n for w in waits)),
-                Series("fluid line", "line", moments, tuple((100 * promised / n).tolist()), role="alt1"),
+                Series("fluid queue", "line", moments, tuple((100 * promised / n).tolist()), role="alt1"),
             ),
             (),
-            f"At {rate:.1f} req/s the line changes by {slope:+.1f} requests a second once all seats are taken; "
+            f"At {rate:.1f} req/s the queue changes by {slope:+.1f} requests a second once all places are taken; "
             f"{waits[-1]:.0f} wait when the last one arrives.",
         ),
         Panel(
@@ -111,7 +111,7 @@ def compute(n: int, memory: str, relative: float, limit: float) -> Result:
             f"{percent(kept)} of these {n} requests start within {limit:g} s.",
         ),
     )
-    word = "a line that grows for as long as you look" if relative > 1 else "a line that stays finite"
+    word = "a queue that grows for as long as you look" if relative > 1 else "a queue that stays finite"
     return Result(
         panels,
         f"{n} requests say {found}; the engine keeps up with {keeps_up:.1f} req/s. At {relative:g} times that, {word}: "
@@ -141,7 +141,7 @@ LAB = Lab(
         ),
         why=lambda result: (
             f"600 requests give {result.panel('length').curve('goodput').at(600):.1f} req/s, 3,000 give "
-            f"{result.panel('length').curve('goodput').at(3000):.1f}: a longer run leaves the line time to grow."
+            f"{result.panel('length').curve('goodput').at(3000):.1f}: a longer run leaves the queue time to grow."
         ),
         reveal={"n": 3000},
     ),

@@ -20,9 +20,9 @@ from labcode.results.run import Run
 SEEDS, POINTS = 4, 60
 COUNTS = (300, 600, 1200, 3000)
 SYSTEMS: dict[str, dict[str, Any]] = {
-    "Orca, oracle": {"memory": "oracle"},
-    "Orca, 8192 reserved": {"memory": "max:8192"},
-    "static, 128 seats": {"engine": "static", "max_bs": 128, "memory": "unlimited"},
+    "Orca (Oracle)": {"memory": "oracle"},
+    "Orca (Max)": {"memory": "max:8192"},
+    "static, 128 places": {"engine": "static", "max_bs": 128, "memory": "unlimited"},
 }
 
 
@@ -125,7 +125,7 @@ LAB = Lab(
     "ch08-tail-off",
     "Steady state and tail-off",
     (
-        Control("system", "System", tuple(SYSTEMS), "Orca, oracle"),
+        Control("system", "System", tuple(SYSTEMS), "Orca (Oracle)"),
         Control("n", "Requests in the experiment", COUNTS, 600),
         Control("rate", "Arrival rate", (32, 64, 128, 256), 128, "req/s"),
     ),

@@ -22,7 +22,7 @@ GOAL = SLO(ttft=1.0, tpot=0.050)
 RATES = (4, 8, 16, 20, 24, 32, 40, 48, 64, 80)
 MEMORIES = ("max:8192", "max:4096", "pow2", "oracle")
 PINNED: dict[str, Any] = {"max_bs": 256, "memory": "max:8192", "prefill": "mixed"}
-PINNED_NAME = "pinned: reserve 8192, 256 seats, mixed"
+PINNED_NAME = "pinned: reserve 8192, 256 places, mixed"
 WAYS = {"mixed": "mixed", "prefill first": "prefill_first"}
 
 
@@ -40,7 +40,7 @@ def serve(rate: float, max_bs: int, memory: str, prefill: str) -> Run:
 
 @cache
 def keeps_up(max_bs: int, memory: str, prefill: str) -> float:
-    """Return the rate at which a line that is never empty is worked off, requests/s."""
+    """Return the rate at which a queue that is never empty is worked off, requests/s."""
     load = workload.chat(n=3000, rate=1.0, seed=1)
     return drain_rate(load, max_bs=max_bs, memory=memory, prefill=prefill)
 
@@ -96,7 +96,7 @@ def goodput_panel(rate: float, share: float, knobs: dict[str, Any]) -> Panel:
             Mark("vline", pace, f"sustains {pace:.1f}"),
             Mark("point", (rate, share), "now"),
         ),
-        text=f"{text} In the long run this setting keeps up with {pace:.1f}.",
+        text=f"{text} In the long run this setting keeps up with {pace:.1f}. One draw, 600 requests.",
     )
 
 
@@ -125,7 +125,7 @@ def memory_panel(run: Run, pinned: Run) -> Panel:
 
 #: Options of the question -> what each changes.
 REPAIRS: dict[str, dict[str, Any]] = {
-    "more seats": {"max_bs": 512},
+    "more places": {"max_bs": 512},
     "a smaller reservation": {"memory": "oracle"},
     "prefill first": {"prefill": "prefill_first"},
     "none of the three": {},
@@ -137,7 +137,7 @@ LAB = Lab(
     "Four knobs of continuous batching",
     (
         Control("rate", "Arrival rate", RATES, 32, "requests/s"),
-        Control("max_bs", "Seats (max_bs)", (8, 32, 64, 128, 256, 512), 256),
+        Control("max_bs", "Places (max_bs)", (8, 32, 64, 128, 256, 512), 256),
         Control("memory", "KV reservation", MEMORIES, "max:8192"),
         Control("prefill", "Prefill joins", tuple(WAYS), "mixed"),
     ),

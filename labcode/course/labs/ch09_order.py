@@ -1,4 +1,4 @@
-"""Lab of chapter 09: the order of the waiting line, wrong predictions, and who pays."""
+"""Lab of chapter 09: the order of the waiting queue, wrong predictions, and who pays."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def compute(rate: float, max_bs: int, order: str) -> Result:
             ),
         ),
         marks=(Mark("hline", 0.9, "goal 90 %"),),
-        text=f"This order: {percent(share)}.",
+        text=f"This order: {percent(share)}. One draw, 600 requests.",
     )
     same = np.array_equal(run.record.finished, base.record.finished) and order != "first come"
     news = (
@@ -94,7 +94,7 @@ def compute(rate: float, max_bs: int, order: str) -> Result:
         else f"{percent(share)} within the SLO, the unluckiest waits {said(longest)}"
     )
     return Result(
-        (curve, groups, met), f"{order[0].upper()}{order[1:]} at {rate:g} requests/s with {max_bs} seats: {news}."
+        (curve, groups, met), f"{order[0].upper()}{order[1:]} at {rate:g} requests/s with {max_bs} places: {news}."
     )
 
 
@@ -112,8 +112,8 @@ LAB = Lab(
     "Who goes first, and who pays",
     (
         Control("rate", "Arrival rate", (16, 24, 32, 40, 48, 64), 40, "requests/s"),
-        Control("max_bs", "Seats (max_bs)", (32, 64, 128, 256), 64),
-        Control("order", "Order of the line", tuple(ORDERS), "first come"),
+        Control("max_bs", "Places (max_bs)", (32, 64, 128, 256), 64),
+        Control("order", "Order of the queue", tuple(ORDERS), "first come"),
     ),
     compute,
     predict=Prediction(

@@ -1,8 +1,9 @@
-"""Lab of chapter 09: what four ways of reserving KV cache make of the same pool, under a long-context load."""
+"""Lab of chapter 09: what six ways of handing out KV cache make of the same pool, under a long-context load."""
 
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -16,14 +17,22 @@ from labcode.results.metrics import SLO, percentile
 from labcode.results.run import Run
 
 GOAL = SLO(ttft=2.0, tpot=0.050)
-POLICIES = {"max:8192": "baseline", "pow2": "alt1", "oracle": "alt2", "unlimited": "alt3"}
+#: Name -> (role, how memory is given out).
+POLICIES: dict[str, tuple[str, dict[str, Any]]] = {
+    "max:8192": ("baseline", {"memory": "max:8192"}),
+    "declared": ("muted", {"memory": "declared"}),
+    "pow2": ("alt1", {"memory": "pow2"}),
+    "oracle": ("alt2", {"memory": "oracle"}),
+    "blocks, watermark 1 %": ("ours", {"memory": "paged:16", "watermark": 0.01}),
+    "unlimited": ("alt3", {"memory": "unlimited"}),
+}
 RATES = (2, 4, 6, 8, 10, 12, 14, 16)
 
 
 @cache
 def serve(rate: float, memory: str) -> Run:
     """Serve 600 long-context requests at a rate."""
-    return simulate(workload.long_context(n=600, rate=1.0, seed=2).at_rate(rate), memory=memory)
+    return simulate(workload.long_context(n=600, rate=1.0, seed=2).at_rate(rate), **POLICIES[memory][1])
 
 
 def compute(rate: float, memory: str) -> Result:
@@ -64,13 +73,13 @@ def compute(rate: float, memory: str) -> Result:
                 role="baseline",
             ),
         ),
-        marks=(Mark("hline", 256, "seats"),),
+        marks=(Mark("hline", 256, "places"),),
         text=f"{batch:.0f} sequences on average.",
     )
     share = run.attainment(GOAL)
     curves = tuple(
         Series(name, "line", RATES, tuple(serve(r, name).attainment(GOAL) for r in RATES), role=role)
-        for name, role in POLICIES.items()
+        for name, (role, _) in POLICIES.items()
     )
     rate_panel = Panel(
         "goodput",
@@ -79,12 +88,12 @@ def compute(rate: float, memory: str) -> Result:
         Axis("Share of submitted requests", limits=(0, 1.05)),
         curves,
         marks=(Mark("hline", 0.9, "goal 90 %"), Mark("point", (rate, share), "now")),
-        text=f"{percent(share)} within TTFT 2 s and TPOT 50 ms.",
+        text=f"{percent(share)} within TTFT 2 s and TPOT 50 ms. One draw, 600 requests.",
     )
     median = percentile(run.record.first_token - run.load.arrival, 50)
     return Result(
         (memory_panel, batch_panel, rate_panel),
-        f"Reserving {memory} at {rate:g} requests/s: {batch:.0f} sequences together, "
+        f"{memory[0].upper()}{memory[1:]} at {rate:g} requests/s: {batch:.0f} sequences together, "
         f"{percent(mean_written)} of the pool written, "
         f"median TTFT {said(median)}, {percent(share)} within the SLO.",
     )

@@ -1,4 +1,4 @@
-"""Lab of chapter 09: how many seats, at which load."""
+"""Lab of chapter 09: how many places, at which load."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from labcode.results.metrics import SLO, Summary
 from labcode.results.run import Run
 
 GOAL = SLO(ttft=1.0, tpot=0.050)
-SEATS = (8, 16, 32, 64, 96, 128, 192, 256, 384, 512)
+PLACES = (8, 16, 32, 64, 96, 128, 192, 256, 384, 512)
 
 
 @cache
@@ -30,23 +30,23 @@ def figures(rate: float, max_bs: int) -> Summary:
 
 
 def compute(rate: float, max_bs: int) -> Result:
-    """Compare this number of seats with all others at the same rate."""
-    here, used = figures(rate, max_bs), figures(rate, SEATS[-1])["most_running"]
+    """Compare this number of places with all others at the same rate."""
+    here, used = figures(rate, max_bs), figures(rate, PLACES[-1])["most_running"]
 
     def panel(
         key: str, title: str, axis: Axis, name: str, factor: float = 1.0, limit: Mark | None = None, text: str = ""
     ) -> Panel:
-        line = tuple(factor * figures(rate, seats)[key] for seats in SEATS)
-        pinned = tuple(factor * figures(16, seats)[key] for seats in SEATS)
+        line = tuple(factor * figures(rate, places)[key] for places in PLACES)
+        pinned = tuple(factor * figures(16, places)[key] for places in PLACES)
         marks = (Mark("point", (max_bs, factor * here[key]), "now"), Mark("vline", used, "most that ever run"))
         return Panel(
             key,
             title,
-            Axis("Seats (max_bs)", "", "log"),
+            Axis("Places (max_bs)", "", "log"),
             axis,
             (
-                Series(name, "line", SEATS, line),
-                Series("pinned: 16 requests/s", "line", SEATS, pinned, role="baseline"),
+                Series(name, "line", PLACES, line),
+                Series("pinned: 16 requests/s", "line", PLACES, pinned, role="baseline"),
             ),
             marks=marks if limit is None else (*marks, limit),
             text=text,
@@ -57,7 +57,7 @@ def compute(rate: float, max_bs: int) -> Result:
         "Throughput",
         Axis("Output tokens", "tokens/s"),
         "this rate",
-        text=f"{here['output_tokens_per_s']:,.0f} output tokens/s.",
+        text=f"{here['output_tokens_per_s']:,.0f} output tokens/s. One draw, 600 requests.",
     )
     tpot = panel(
         "tpot_p50_s",
@@ -70,7 +70,7 @@ def compute(rate: float, max_bs: int) -> Result:
     )
     ttft = panel(
         "ttft_p50_s",
-        "What a seat is worth",
+        "What a place is worth",
         Axis("Median TTFT", "s", "log"),
         "this rate",
         1.0,
@@ -79,28 +79,28 @@ def compute(rate: float, max_bs: int) -> Result:
     )
     return Result(
         (ttft, tpot, tokens),
-        f"{max_bs} seats at {rate:g} requests/s: {WAITING[what_binds(serve(rate, max_bs), max_bs)]}; median "
+        f"{max_bs} places at {rate:g} requests/s: {WAITING[what_binds(serve(rate, max_bs), max_bs)]}; median "
         f"TTFT {said(here['ttft_p50_s'])}, TPOT {1e3 * here['tpot_p50_s']:.1f} ms, "
         f"{percent(here['slo_of_submitted'])} within the SLO.",
     )
 
 
 def _growth(result: Result) -> float:
-    """Return the median TPOT with 512 seats as a multiple of that with 256."""
+    """Return the median TPOT with 512 places as a multiple of that with 256."""
     curve = result.panel("tpot_p50_s").curve("this rate")
     return curve.at(512) / curve.at(256)
 
 
 LAB = Lab(
     "ch09-seats",
-    "How many seats?",
+    "How many places?",
     (
         Control("rate", "Arrival rate", (4, 8, 16, 24, 32, 40, 48, 64), 48, "requests/s"),
-        Control("max_bs", "Seats (max_bs)", SEATS, 64),
+        Control("max_bs", "Places (max_bs)", PLACES, 64),
     ),
     compute,
     predict=Prediction(
-        "At 48 requests/s, what does doubling the seats from 256 to 512 do to the median TPOT?",
+        "At 48 requests/s, what does doubling the places from 256 to 512 do to the median TPOT?",
         ("it doubles", "it rises by half", "it rises a little", "nothing at all"),
         right=lambda result: graded(
             _growth(result),
@@ -110,7 +110,7 @@ LAB = Lab(
             beyond="it doubles",
         ),
         why=lambda result: (
-            f"{result.panel('tpot_p50_s').text} Nobody sits in the seats beyond "
+            f"{result.panel('tpot_p50_s').text} Nobody sits in the places beyond "
             f"{result.panel('tpot_p50_s').marks[1].at:.0f}."
         ),
         reveal={"max_bs": 512},

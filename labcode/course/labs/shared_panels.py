@@ -106,15 +106,15 @@ def running(run: Run) -> NDArray[np.float64]:
 
 
 #: What `what_binds` says, in words.
-WAITING = {"nothing": "nobody waits", "seats": "requests wait for a seat", "memory": "requests wait for KV cache"}
+WAITING = {"nothing": "nobody waits", "places": "requests wait for a place", "memory": "requests wait for KV cache"}
 
 
-def what_binds(run: Run, seats: int) -> str:
-    """Return what makes requests wait for most of the waiting time: "seats", "memory" or "nothing"."""
+def what_binds(run: Run, places: int) -> str:
+    """Return what makes requests wait for most of the waiting time: "places", "memory" or "nothing"."""
     segments = run.record.segments
     length = segments["end"] - segments["start"]
     waiting = segments["waiting"] > 0
     if not waiting.any():
         return "nothing"
-    full = float(length[waiting & (running(run) >= seats)].sum())
-    return "seats" if full >= float(length[waiting].sum()) / 2 else "memory"
+    full = float(length[waiting & (running(run) >= places)].sum())
+    return "places" if full >= float(length[waiting].sum()) / 2 else "memory"
