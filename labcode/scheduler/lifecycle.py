@@ -129,7 +129,7 @@ def gives_back(request: str, number: int) -> Step:
         page, key = world.pages[number], (request, stay if rules.stays else 1, number)
         if rules.keyed and key in world.released:
             return replace(world, note=f"({request}, stay {stay}, page {number}) is given back already"), stay
-        world = replace(world, released=world.released | {key}, note=f"{request} gives page {number} back")
+        world = replace(world, released=world.released | {key}, note=f"{request}: page {number} given back")
         holders = page.holders - {(request, stay)}
         return world.with_page(number, references=page.references - 1, holders=holders), stay
 
