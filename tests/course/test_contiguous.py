@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from labcode import workload
-from labcode.course.evidence.contiguous import Contiguous
 from labcode.experiments.saturation import drain_rate, saturated
 from labcode.scheduler import Request
+from labcode.scheduler.contiguous import FirstFit
 from labcode.scheduler.kv_cache import positions_needed
 
 
@@ -19,35 +19,26 @@ def need(request):
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(1, 40)), max_size=60))
 def test_pieces_never_overlap_and_gaps_join(moves):
-    memory, inside = Contiguous(100, lambda request: request.prompt), []
+    memory, inside = FirstFit(100, lambda request: request.prompt), []
     for i, (comes, size) in enumerate(moves):
         if comes:
             request = Request(i, size, 1, 0.0)
-            fits = any(length >= size for _, length in memory.gaps)
+            fits = any(length >= size for _, length in memory.holes)
             assert memory.try_admit(request, size) == fits
             inside += [request] if fits else []
         elif inside:
             memory.free(inside.pop(size % len(inside)))
-        pieces = sorted([*memory.pieces.values(), *memory.gaps])
+        pieces = sorted([*memory.placed.values(), *memory.holes])
         assert [start for start, _ in pieces] == [0, *(start + length for start, length in pieces)][:-1]
         assert sum(length for _, length in pieces) == 100
-        between = list(zip(memory.gaps, memory.gaps[1:], strict=False))
+        between = list(zip(memory.holes, memory.holes[1:], strict=False))
         assert all(start + length < later for (start, length), (later, _) in between)
-
-
-def test_room_in_all_is_not_room_in_one_piece():
-    memory = Contiguous(100, lambda request: request.prompt)
-    first, second, third = (Request(i, size, 1, 0.0) for i, size in enumerate((40, 20, 40)))
-    assert all(memory.try_admit(request, 1) for request in (first, second, third))
-    memory.free(first)
-    memory.free(third)
-    assert memory.reserved == 20 and not memory.try_admit(Request(3, 60, 1, 0.0), 1)
 
 
 def test_an_oracle_in_one_piece_writes_less_of_the_pool_and_drains_slower():
     load = workload.long_context(500, 1.0, 0)
     free = saturated(load, memory="oracle", capacity=200_000)
-    whole = saturated(load, memory=Contiguous(200_000, need), capacity=200_000)
+    whole = saturated(load, memory=FirstFit(200_000, need), capacity=200_000)
     assert free.reserved > 0.98 and whole.reserved < 0.93
     assert whole.rate < 0.97 * free.rate
     assert free.rate == drain_rate(load, memory="oracle", capacity=200_000)
