@@ -12,6 +12,7 @@ from labcode.cost import roofline as costs
 from labcode.cost.hardware import gpu
 from labcode.model import TINY, generate, random_model
 from labcode.model.executor import ModelExecutor, random_prompts, replay
+from labcode.scheduler import Preemption
 from labcode.simulation.batches import BatchRules
 
 # float64: rounding must not decide between two tokens whose scores are close.
@@ -79,13 +80,17 @@ def serve_and_compare(rows, max_bs, memory, capacity, order, prefill, budget, se
     assert executor.count.tokens == run.steps["new_tokens"].sum()
 
 
-def test_preempted_requests_start_again_and_lose_no_token():
+@pytest.mark.parametrize("action", ["recompute", "swap"])
+def test_preempted_requests_go_on_and_lose_no_token(action):
     load = workload.from_arrays([0.0] * 4, [10, 10, 10, 10], [40, 40, 40, 40])
     prompts = random_prompts(load, TINY.vocab)
     executor = ModelExecutor(MODEL, prompts, PAPER, load.output.tolist())
-    run = simulate(load, SPEC, "h100", memory="paged:4", capacity=104, cost=PAPER, executor=executor)
-    assert run.requests["preemptions"].sum() > 0 and run.requests["recomputed_tokens"].sum() > 0
+    run = simulate(load, SPEC, "h100", memory="paged:4", capacity=104, cost=PAPER, executor=executor,
+                   preemption=Preemption(action=action))  # fmt: skip
+    assert run.requests["preemptions"].sum() > 0
+    assert (run.requests["recomputed_tokens"].sum() > 0) == (action == "recompute")
     assert executor.outputs == alone(load, prompts)
+    assert not executor._caches and not executor._host
 
 
 @given(rows=requests, max_bs=st.integers(1, 4), seed=st.integers(0, 2**32 - 1))
