@@ -6,6 +6,7 @@ last call) and asks it things.  What does not hold is raised as a `Violation`; t
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import math
 import numbers
@@ -129,6 +130,26 @@ def same(got: Any, wanted: Any) -> bool:
     return bool(got == wanted)
 
 
+def finishes(work: Callable[[], None], limit: float) -> bool:
+    """Run `work` in a thread of its own, which is ended when `limit` seconds are over; return whether it was done."""
+
+    def run() -> None:
+        with contextlib.suppress(_TimeUp):
+            work()
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(limit)
+    if not thread.is_alive():
+        return True
+    for _ in range(20):  # a bare `except` in the reader's function may swallow some of them
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident or 0), ctypes.py_object(_TimeUp))
+        thread.join(0.05)
+        if not thread.is_alive():
+            break
+    return False
+
+
 def judge(known: Task, function: Callable[..., Any]) -> str:
     """Run a task's tests on `function`: "right" with the number of cases, or the first case that fails and why.
 
@@ -148,22 +169,11 @@ def judge(known: Task, function: Callable[..., Any]) -> str:
             known.test(attempt)
         except Violation as violation:
             found.append(str(violation))
-        except _TimeUp:
-            pass
         except Exception as error:
             found.append(f"{type(error).__name__}: {error}")
 
-    thread = threading.Thread(target=work, daemon=True)
-    thread.start()
-    thread.join(known.limit)
-    if thread.is_alive():
-        case = attempt.case
-        for _ in range(20):  # a bare `except` in the reader's function may swallow some of them
-            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident or 0), ctypes.py_object(_TimeUp))
-            thread.join(0.05)
-            if not thread.is_alive():
-                break
-        return f"not yet: {case}: not done after {known.limit:g} s"
+    if not finishes(work, known.limit):
+        return f"not yet: {attempt.case}: not done after {known.limit:g} s"
     if found:
         return f"not yet: {attempt.case or 'before the first call'}: {found[0]}"
     return f"right: all {attempt.calls} cases"
