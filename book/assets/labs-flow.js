@@ -104,13 +104,12 @@ window.labFlow = (function () {
     text(0, y + 60, `KV cache: ${used} of ${lane.blocks} blocks written, ${cells.length} taken`, quiet);
     y += 110;
     const side = Math.floor(WIDE / CELLS_IN_ROW);
+    const looks = [[ours, ours], [alt1, alt1], [paper, ours], [paper, alt1], ["none", axis]], drawn = ["", "", "", "", ""];
     for (let k = 0; k < lane.blocks; k++) {
       const x = side * (k % CELLS_IN_ROW), down = y + 110 * Math.floor(k / CELLS_IN_ROW);
-      if (k < cells.length) {
-        const [seat, full] = cells[k], shade = seat % 2 === 0 ? ours : alt1;
-        rect(x, down, side - 14, 96, full ? shade : paper, shade);
-      } else rect(x, down, side - 14, 96, "none", axis);
+      drawn[k < cells.length ? (cells[k][1] ? 0 : 2) + cells[k][0] % 2 : 4] += `M${x} ${down}h${side - 14}v96h-${side - 14}z`;
     }
+    looks.forEach(([fill, stroke], i) => { if (drawn[i]) out += `<path d="${drawn[i]}" fill="${fill}" stroke="${stroke}" stroke-width="10"/>`; });
     y += 110 * Math.ceil(lane.blocks / CELLS_IN_ROW) + 130;
     text(0, y, `gone ${gone} of ${lane.lives.length}`, quiet);
     const wide = Math.floor((WIDE - LEFT) / lane.lives.length);

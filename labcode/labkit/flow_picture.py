@@ -100,15 +100,17 @@ def frame(lane: Lane, t: float, longest: int, colour: Callable[[str], str] = var
     text(0, y + 60, f"KV cache: {used} of {lane.blocks} blocks written, {len(cells)} taken", quiet)
     y += 110
     side = WIDE // CELLS_IN_ROW
+    # Neighbours in the pool are told apart by their shade. One path for all cells that look alike.
+    looks = [(ours, ours), (alt1, alt1), (paper, ours), (paper, alt1), ("none", axis)]
+    drawn = [""] * len(looks)
     for k in range(lane.blocks):
         x, down = side * (k % CELLS_IN_ROW), y + 110 * (k // CELLS_IN_ROW)
-        if k < len(cells):
-            # Neighbours in the pool are told apart by their shade.
-            _, seat, full = cells[k]
-            shade = ours if seat % 2 == 0 else alt1
-            rect(x, down, side - 14, 96, shade if full else paper, shade)
-        else:
-            rect(x, down, side - 14, 96, "none", axis)
+        _, seat, full = cells[k] if k < len(cells) else (0, 0, False)
+        look_of = (0 if full else 2) + seat % 2 if k < len(cells) else 4
+        drawn[look_of] += f"M{x} {down}h{side - 14}v96h-{side - 14}z"
+    for (fill, stroke), path in zip(looks, drawn, strict=True):
+        if path:
+            parts.append(f'<path d="{path}" fill="{fill}" stroke="{stroke}" stroke-width="10"/>')
     y += 110 * math.ceil(lane.blocks / CELLS_IN_ROW) + 130
     text(0, y, f"gone {gone} of {len(lane.lives)}", quiet)
     wide = (WIDE - LEFT) // len(lane.lives)

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.collections import PatchCollection
 from matplotlib.lines import Line2D
-from matplotlib.patches import Patch, Rectangle
+from matplotlib.patches import Patch, PathPatch
+from matplotlib.path import Path
 from matplotlib.text import Annotation
 
 from labcode.labkit.panel import Mark, Series
@@ -75,11 +75,20 @@ def curve(ax: Axes, s: Series, inks: Inks) -> list[Artist]:
 def cells(ax: Axes, s: Series, inks: Inks) -> list[Artist]:
     """Draw a square with a letter around each point."""
     colour, paper = inks[s.role], inks["paper"]
-    squares = [Rectangle((x - 0.46, y - 0.44), 0.92, 0.88) for x, y in zip(s.x, s.y, strict=True)]
+    corners = ((-0.46, -0.44), (0.46, -0.44), (0.46, 0.44), (-0.46, 0.44), (-0.46, -0.44))
+    squares = [
+        Path([(x + across, y + down) for across, down in corners], closed=True) for x, y in zip(s.x, s.y, strict=True)
+    ]
     faint = s.role == "muted"
     drawn: list[Artist] = [
-        ax.add_collection(
-            PatchCollection(squares, facecolor=paper if faint else colour, edgecolor=colour, linewidth=0.6, zorder=2)
+        ax.add_patch(
+            PathPatch(
+                Path.make_compound_path(*squares),
+                facecolor=paper if faint else colour,
+                edgecolor=colour,
+                linewidth=0.6,
+                zorder=2,
+            )
         )
     ]
     return drawn + [

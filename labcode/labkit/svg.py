@@ -48,9 +48,17 @@ def _smaller(text: str) -> str:
         text = re.sub(needless, "", text)
     text = re.sub(r"(\d+\.\d)\d+", r"\1", text)  # A tenth of a point is below a pixel.
     text = re.sub(r">\s+<", "><", re.sub(r"\s+", " ", text))
+    text = re.sub(r' d="([^"]*)"', _short_path, text)
     for name, colour in colours("light").items():
         text = text.replace(colour, variable(name))
-    return re.sub(r'<pattern id="([^"]*)".*?stroke: var\(--lab-(\w+)\).*?</pattern>', _hatch, text)
+    text = re.sub(r'<pattern id="([^"]*)".*?stroke: var\(--lab-(\w+)\).*?</pattern>', _hatch, text)
+    return re.sub(r'style="[^"]*"', lambda found: found[0].replace(": ", ":").replace("; ", ";"), text)
+
+
+def _short_path(found: re.Match[str]) -> str:
+    """Return a path without the blanks around its letters and the zeros behind its points."""
+    short = re.sub(r" ?([MLCQz]) ?", r"\1", re.sub(r"\.0(?!\d)", "", found[1]))
+    return f' d="{short.strip()}"'
 
 
 def _hatch(found: re.Match[str]) -> str:

@@ -52,7 +52,7 @@ def test_labs_are_alive_in_the_page(contexts: dict[str, Any], book_url: str, nam
         for lab in labs_of(name):
             place = page.locator(f'[data-lab="{lab}"]')
             place.scroll_into_view_if_needed()
-            sliders = place.locator('input[type="range"], select')
+            sliders = place.locator('.lab-controls :is(input[type="range"], select)')
             sliders.first.wait_for(timeout=15_000)
             # Names for those who cannot see the controls.
             assert place.evaluate(UNNAMED) == 0, lab

@@ -68,7 +68,7 @@ def test_a_frame_has_a_notch_for_each_token_and_a_cell_for_each_block():
     made = [sum(time <= t for time in life.tokens) for life in lane.lives if life.admitted <= t < life.left]
     lengths = [int(n) // step for n in re.findall(r'h(\d+)" stroke="var\(--lab-ours\)"', drawn)]
     assert sorted(lengths) == sorted(n for n in made if n)
-    assert drawn.count('height="96"') == lane.blocks == 32
+    assert drawn.count("v96h") == lane.blocks == 32
 
 
 def test_bad_flows_are_refused():

@@ -274,9 +274,10 @@ def test_waking_moves_nothing(browser: Any, site: Path, width: int) -> None:
 
 
 def test_without_a_script_the_still_shows_question_setting_and_pictures(browser: Any, address: str) -> None:
-    context = browser.new_context(java_script_enabled=False)
+    context = browser.new_context(java_script_enabled=False, viewport={"width": 1100, "height": 900})
     page = context.new_page()
     page.goto(address)
+    assert page.locator("#ch00-demo .lab-stage").bounding_box()["width"] > 900, "nobody needs room for the controls"
     lab = page.locator("#ch00-demo")
     assert lab.get_by_text(LAB.predict.question).is_visible() and lab.get_by_text(LAB.run().headline).is_visible()
     assert lab.get_by_text(LAB.in_words(LAB.default)).is_visible() and not lab.locator(".lab-side").is_visible()
