@@ -12,6 +12,7 @@ roofs.  The appendix on fidelity says how far that is from metal.
 
 from __future__ import annotations
 
+from labcode.checks import non_negative
 from labcode.cost.catalogue import GPUS, MODELS, as_gpu, as_model, gpu, model
 from labcode.cost.hf_config import model_from_config
 from labcode.cost.roofline import Roofline, StepCost, roofline, step_cost
@@ -38,16 +39,22 @@ __all__ = [
 ]
 
 
-def kv_capacity(model: ModelSpec | str, gpu: GPUSpec | str) -> int:
+def kv_capacity(model: ModelSpec | str, gpu: GPUSpec | str, workspace: float = 0.0) -> int:
     """Return how many positions of KV cache fit beside the weights, in tokens.
+
+    Parameters
+    ----------
+    model, gpu : name or spec
+    workspace : float
+        Bytes that a step needs besides (activations, buffers): they are no room for KV cache.
 
     Raises
     ------
     ValueError
-        If the weights alone do not fit.
+        If weights and workspace alone do not fit.
     """
     model, gpu = as_model(model), as_gpu(gpu)
-    room = gpu.usable * gpu.memory - model.weight_bytes
+    room = gpu.usable * gpu.memory - model.weight_bytes - non_negative("workspace", workspace)
     if room < model.kv_bytes_per_token:
         raise ValueError(
             f"model = {model.name!r} needs {model.weight_bytes / 1e9:.1f} GB of weights; gpu = {gpu.name!r} "

@@ -106,3 +106,13 @@ def test_bad_works():
         replace(hardware.model("llama3-8b"), kv_heads=3)
     with pytest.raises(ValueError, match=r"p = 0\.5"):
         costs.smooth("llama3-8b", "h100", 0.5)
+
+
+def test_a_workspace_is_no_room_for_kv_cache():
+    free = hardware.kv_capacity("llama3-8b", "h100")
+    assert hardware.kv_capacity("llama3-8b", "h100", workspace=1e9) == int((0.9 * 80e9 - 16.06e9 - 1e9) // 131_072)
+    assert hardware.kv_capacity("llama3-8b", "h100", workspace=1e9) < free
+    with pytest.raises(ValueError, match=r"workspace = -1"):
+        hardware.kv_capacity("llama3-8b", "h100", workspace=-1)
+    with pytest.raises(ValueError, match="GB"):
+        hardware.kv_capacity("llama3-8b", "h100", workspace=60e9)
