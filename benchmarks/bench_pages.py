@@ -73,14 +73,13 @@ def measured(browser: Any, url: str, slower: int = 1) -> dict[str, float]:
     found["main_thread_s"] = metrics["TaskDuration"]
     alive = []
     for lab in page.locator(".lab[data-lab]").all():
-        page.evaluate("id => document.getElementById(id).scrollIntoView()", lab.get_attribute("id"))
-        waited = page.evaluate(
-            """async id => {
-                const since = performance.now(), lab = document.getElementById(id);
+        lab.evaluate("lab => lab.scrollIntoView()")
+        waited = lab.evaluate(
+            """async lab => {
+                const since = performance.now();
                 while (!lab.classList.contains('lab-ready')) await new Promise(done => setTimeout(done, 5));
                 return performance.now() - since;
-            }""",
-            lab.get_attribute("id"),
+            }"""
         )
         alive.append(waited)
         page.wait_for_timeout(200)
