@@ -11,7 +11,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from labcode.experiments.capacity import CapacityPlan, Rated
+from labcode.experiments.capacity_plan import CapacityPlan, Rated
 from labcode.workload import Workload
 
 STYLE = (
