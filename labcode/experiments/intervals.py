@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import stdtrit
+from scipy.special import bdtr, stdtrit
 
 from labcode.checks import integer
 
@@ -104,3 +104,69 @@ def over_seeds(measure: Callable[[int], float], seeds: int | Iterable[int] = 10,
     """Return the interval of ``measure(seed)`` over `seeds` (a number: 0 to seeds - 1)."""
     each = range(integer("seeds", seeds, at_least=2)) if isinstance(seeds, int) else seeds
     return t_interval([measure(seed) for seed in each], confidence)
+
+
+def quantile_interval(values: ArrayLike, q: float, confidence: float = 0.95) -> tuple[float, float, float]:
+    """Return a percentile of independent draws and an interval for it between two order statistics.
+
+    The number of draws at or below the true quantile is binomial(n, q/100), whatever the distribution, so the l-th and
+    the u-th smallest draw enclose it with the probability of l <= B < u (David and Nagaraja 2003, section 7.1).
+    Requests of one run are *not* independent: their queue is common to them.  Use one value a run, or batches.
+
+    Parameters
+    ----------
+    values : array_like, shape (n,)
+        NaN (who never finished) counts as larger than everything: an unfinished request is no missing one.
+    q : float
+        In per cent, strictly between 0 and 100.
+    confidence : float
+        In (0, 1).
+
+    Returns
+    -------
+    (percentile, low, high)
+        Nearest rank; `low` is -inf and `high` inf where there are too few draws for an end.
+
+    Raises
+    ------
+    ValueError
+        If there are no values, or a number is out of its range.
+    """
+    draws = np.asarray(values, dtype=float)
+    draws = np.sort(np.where(np.isnan(draws), np.inf, draws))
+    if draws.ndim != 1 or not len(draws):
+        raise ValueError(f"values has shape {draws.shape}: at least one draw in one dimension is needed")
+    if not 0 < q < 100:
+        raise ValueError(f"q = {q!r}: must lie between 0 and 100")
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence = {confidence!r}: must lie between 0 and 1")
+    n, share, tail = len(draws), q / 100, (1 - confidence) / 2
+    below = bdtr(np.arange(n), n, share)  # P(B <= k) for k = 0 ... n-1
+    low = int(np.searchsorted(below, tail, side="right"))  # P(B <= low - 1) <= tail, so B >= low with 1 - tail
+    high = int(np.searchsorted(below, 1 - tail)) + 1  # P(B <= high - 1) >= 1 - tail, so B < high
+    rank = max(1, int(np.ceil(n * share - 1e-9)))
+    return (
+        float(draws[rank - 1]),
+        float(draws[low - 1]) if low >= 1 else -np.inf,
+        float(draws[high - 1]) if high <= n else np.inf,
+    )
+
+
+def batch_means(values: ArrayLike, batches: int = 20, confidence: float = 0.95) -> Interval:
+    """Return the mean of one long run, and an interval that allows for neighbours being alike.
+
+    The run is cut into `batches` equal pieces (what is left over at the beginning is dropped, it is nearest to the
+    warm-up); means of long pieces are nearly independent, so Student's interval over them holds (Law 2015, section
+    9.5.3).  The same interval over the single values would be far too narrow.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than two values for each batch.
+    """
+    series = np.asarray(values, dtype=float)
+    batches = integer("batches", batches, at_least=2)
+    size = len(series) // batches
+    if size < 2:
+        raise ValueError(f"values: {len(series)} for {batches} batches; at least two for each are needed")
+    return t_interval(series[len(series) - size * batches :].reshape(batches, size).mean(axis=1), confidence)

@@ -1,13 +1,4 @@
-"""Coordinated omission: what a client that waits for the server does not see of the server's stalls.
-
-A closed client that wants to send every T seconds sends nothing while an answer is late.  Of a stall of S seconds it
-records one latency, where S / T requests should have been there to suffer it.  Three views of the same stall:
-
-* *closed*: as recorded, from the actual sends;
-* *corrected*: the missing requests put back by arithmetic (as HdrHistogram does it), or by counting from the time at
-  which the client wanted to send (as wrk2 does it);
-* *open*: requests that were really sent.
-"""
+"""Coordinated omission on a real server: one stall, met by an open and by a closed test; see `stalls` for the idea."""
 
 from __future__ import annotations
 
@@ -18,40 +9,16 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from labcode.checks import positive
 from labcode.loadtest.closed_loop import closed_loop
 from labcode.loadtest.exchange import Target
 from labcode.loadtest.measured import Measured
 from labcode.loadtest.open_loop import open_loop
+from labcode.loadtest.stalls import corrected
 from labcode.results.metrics import percentile
 from labcode.workload import Workload, fixed
-
-
-def corrected(latencies: ArrayLike, interval: float) -> NDArray[np.float64]:
-    """Return the latencies with those that a waiting client left out: for each L also L - T, L - 2T, ... while >= T.
-
-    Parameters
-    ----------
-    latencies : array_like, shape (n,)
-        Seconds, as a closed client recorded them; NaN is left out.
-    interval : float
-        T, the time between two sends that the client wanted, s.
-
-    Returns
-    -------
-    shape (m,), m >= n
-        Sorted, s.  It takes the server's state for unchanged by the requests that were not sent: had they come, they
-        would have made a queue, and the truth is worse.
-    """
-    interval = positive("interval", interval)
-    recorded = np.asarray(latencies, dtype=float)
-    recorded = recorded[~np.isnan(recorded)]
-    # The hair: a latency of exactly 3 T leaves out 2 T and T, whatever rounding says.
-    missing = np.maximum(0, np.floor(recorded / interval + 1e-9).astype(int) - 1)
-    steps = np.arange(missing.sum()) - np.repeat(np.cumsum(missing) - missing, missing) + 1
-    return np.sort(np.concatenate([recorded, np.repeat(recorded, missing) - steps * interval]))
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ from starlette.types import Scope
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 #: Bytes that wait in the process for one client before sending to it blocks.
-WRITE_BUFFER = 16_384
+WRITE_BUFFER = 4096
 #: Bytes that wait in the operating system (which may round).
-SOCKET_BUFFER = 16_384
+SOCKET_BUFFER = 4096
 
 _open: dict[tuple[str, int], asyncio.Transport] = {}
 

@@ -14,6 +14,7 @@ from labcode.server.app import application
 from labcode.server.backend import Backend
 from labcode.server.connections import Connection, listen
 from labcode.server.options import Options
+from labcode.server.profile import write_samples
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
@@ -91,12 +92,16 @@ async def drain(server: Server, app: FastAPI, seconds: float) -> None:
     server.should_exit = True
 
 
-async def serve(backend: Backend, options: Options, host: str, port: int, ready: Callable[[str], None]) -> None:
-    """Serve until a signal comes; `ready` hears the address."""
+async def serve(
+    backend: Backend, options: Options, host: str, port: int, ready: Callable[[str], None], profile: str | None = None
+) -> None:
+    """Serve until a signal comes; `ready` hears the address, and `profile` names a CSV for the last steps' times."""
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in SIGNALS:
         loop.add_signal_handler(number, stopped.set)
-    async with serving(backend, options, host, port) as (address, _, _):
+    async with serving(backend, options, host, port) as (address, app, _):
         ready(address)
         await stopped.wait()
+    if profile is not None:
+        write_samples(profile, app.state.engine.samples)

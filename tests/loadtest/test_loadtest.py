@@ -18,8 +18,8 @@ from labcode import SLO
 from labcode.loadtest.closed_loop import closed_loop
 from labcode.loadtest.exchange import Target
 from labcode.loadtest.measured import Measured
-from labcode.loadtest.omission import corrected
 from labcode.loadtest.open_loop import open_loop
+from labcode.loadtest.stalls import corrected, on_paper
 from labcode.workload import fixed, from_arrays
 
 from .fake import Script, faking, tokens
@@ -141,6 +141,20 @@ def test_correction_by_arithmetic() -> None:
     assert corrected([], 0.1).tolist() == []
     with pytest.raises(ValueError, match="interval = 0"):
         corrected([1.0], 0)
+
+
+def test_a_stall_on_paper() -> None:
+    """A stall of 2 s at ten requests/s and 10 ms each: one latency for the closed user, some twenty in truth."""
+    views = on_paper(0.1, 0.01, 2.0)
+    bad = {name: int((seconds > 0.1).sum()) for name, seconds in views.items()}
+    assert bad["closed"] == 1 and len(views["closed"]) == len(views["open"]) == 600
+    # k requests come 0.1 s apart and leave 0.01 s apart: 2.01 - 0.09 k > 0.1.
+    assert bad["open"] == bad["wanted"] == 22 and bad["corrected"] in (20, 21)
+    assert max(views["closed"]) == pytest.approx(max(views["open"])) == pytest.approx(2.01)
+    still = on_paper(0.1, 0.01, 0.0)
+    assert all(np.allclose(seconds, 0.01) for seconds in still.values())
+    with pytest.raises(ValueError, match="service = 1"):
+        on_paper(0.1, 1.0, 0.0)
 
 
 def test_a_paced_user_forgets_a_stall_unless_the_wanted_times_count() -> None:

@@ -1,0 +1,60 @@
+"""Answers to the exercises of chapter 13, computed."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from labcode.course.exercises import exercise
+from labcode.experiments.intervals import quantile_interval
+from labcode.loadtest.stalls import corrected
+
+#: A window of 100 s: submitted, finished, within the SLO, refused, failed; what is left over is unknown.
+SUBMITTED, FINISHED, GOOD, REFUSED, FAILED, SECONDS = 1000, 850, 700, 100, 30, 100.0
+
+
+@exercise("13.1a", 0.01)
+def goodput() -> float:
+    """Requests/s that certainly met the SLO."""
+    return GOOD / SECONDS
+
+
+@exercise("13.1b", 0.01, share=True)
+def share_of_finished() -> float:
+    """Share within the SLO of those who finished."""
+    return GOOD / FINISHED
+
+
+@exercise("13.1c", 0.01, share=True)
+def least_share() -> float:
+    """Smallest share within the SLO of those submitted: nobody unknown met it."""
+    return GOOD / SUBMITTED
+
+
+@exercise("13.1d", 0.01, share=True)
+def largest_share() -> float:
+    """Largest share within the SLO of those submitted: everybody unknown met it."""
+    return (GOOD + SUBMITTED - FINISHED - REFUSED - FAILED) / SUBMITTED
+
+
+@exercise("13.2a", 0.01)
+def seconds_to_drain() -> float:
+    """Seconds in which 240 waiting requests are worked off at 12 requests/s while 9 a second come, s."""
+    return 240 / (12 - 9)
+
+
+@exercise("13.2b", 0)
+def queue_budget() -> float:
+    """Most requests that may wait if nobody shall wait longer than 2 s at 12 requests/s."""
+    return 2 * 12
+
+
+@exercise("13.3", 0)
+def fewest_draws() -> float:
+    """Fewest independent draws from which the 95 % interval of a P99 has an upper end."""
+    return float(next(n for n in range(1, 2000) if quantile_interval(np.arange(n), 99)[2] < np.inf))
+
+
+@exercise("13.4", 0)
+def corrected_count() -> float:
+    """Latencies above 0.1 s after the correction of one of 2.01 s at a pace of 0.1 s."""
+    return float((corrected([2.01], 0.1) > 0.1).sum())
