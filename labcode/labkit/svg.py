@@ -11,6 +11,14 @@ from matplotlib.figure import Figure
 
 from labcode.labkit.theme import HATCHES, colours, variable
 
+#: Styles that every axis has, and the classes of book/assets/labs.css that say the same in a few letters.
+CLASSES = {
+    "fill:none;stroke:var(--lab-grid);stroke-width:0.8": "lab-g",
+    "fill:var(--lab-axis);stroke:var(--lab-axis);stroke-width:0.8": "lab-a",
+    "font-size:8px;text-anchor:middle;fill:var(--lab-quiet)": "lab-m",
+    "font-size:8px;text-anchor:end;fill:var(--lab-quiet)": "lab-e",
+}
+
 
 def inline(figure: Figure, alt: str, salt: str) -> str:
     """Return a figure of panels as inline SVG.
@@ -52,7 +60,25 @@ def _smaller(text: str) -> str:
     for name, colour in colours("light").items():
         text = text.replace(colour, variable(name))
     text = re.sub(r'<pattern id="([^"]*)".*?stroke: var\(--lab-(\w+)\).*?</pattern>', _hatch, text)
-    return re.sub(r'style="[^"]*"', lambda found: found[0].replace(": ", ":").replace("; ", ";"), text)
+    text = re.sub(r'style="[^"]*"', lambda found: found[0].replace(": ", ":").replace("; ", ";"), text)
+    for style, name in CLASSES.items():
+        text = text.replace(f'style="{style}"', f'class="{name}"')
+    return _without_plain_groups(text)
+
+
+def _without_plain_groups(text: str) -> str:
+    """Return the SVG without groups that say nothing about their members."""
+    parts: list[str] = []
+    kept: list[bool] = []  # for each open group, whether it stays
+    for part in re.split(r"(<g>|<g [^>]*[^/>]>|</g>)", text):
+        opens, closes = part == "<g>" or (part.startswith("<g ") and not part.endswith("/>")), part == "</g>"
+        if opens:
+            kept.append(part != "<g>")
+        if not (opens or closes) or kept[-1]:
+            parts.append(part)
+        if closes:
+            kept.pop()
+    return "".join(parts)
 
 
 def _short_path(found: re.Match[str]) -> str:
