@@ -54,7 +54,8 @@ def _smaller(text: str) -> str:
     text = re.sub(r'<g id="[^"]*"', "<g", text)
     for needless in (r'font-family: [^;"]*;? ?', r' transform="rotate\(-0 [^"]*"', "; stroke-linecap: square"):
         text = re.sub(needless, "", text)
-    text = re.sub(r"(\d+\.\d)\d+", r"\1", text)  # A tenth of a point is below a pixel.
+    # A tenth of a point is below a pixel.  Inside the tags only: a label says 0.002 and not 0.0.
+    text = re.sub(r"<[^>]*>", lambda tag: re.sub(r"(\d+\.\d)\d+", r"\1", tag[0]), text)
     text = re.sub(r">\s+<", "><", re.sub(r"\s+", " ", text))
     text = re.sub(r' d="([^"]*)"', _short_path, text)
     for name, colour in colours("light").items():

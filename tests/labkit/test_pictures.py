@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+import re
 import xml.etree.ElementTree as ET
 
 import numpy as np
@@ -16,6 +17,7 @@ from labcode.labkit.lab import Control, Lab, Result
 from labcode.labkit.page_view import Still
 from labcode.labkit.panel import Axis, Panel, Series
 from labcode.labkit.render_matplotlib import Picture, draw, tick_text
+from labcode.labkit.svg import inline
 from tests.labkit.demo import LAB
 
 
@@ -156,3 +158,13 @@ def test_an_unknown_view_is_refused(monkeypatch):
     monkeypatch.setenv("LABCODE_LABS", "paper")
     with pytest.raises(ValueError, match="LABCODE_LABS = 'paper': known are live, page"):
         show(LAB)
+
+
+def test_a_still_s_labels_keep_their_digits():
+    """Places are rounded to a tenth of a point; what the reader reads is not."""
+    panel = Panel("p", "Small", Axis("x", "s"), Axis("Share"), (Series("s", "line", (0.0, 0.01), (0.0, 1.0)),))
+    svg = inline(draw([panel], (3.4, 2.2), plain=True), "Alternative", "salt")
+    labels = [text for text in re.findall(r"<text[^>]*>([^<]*)</text>", svg) if text[:1].isdigit()]
+    assert len(labels) == len(set(labels)) + 1, f"only the two zeros are alike: {labels}"
+    assert "0.002" in labels and "0.0" not in labels
+    ET.fromstring(svg)
