@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import as_file, files
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from labcode import workload
+from labcode.checks import one_of
 from labcode.cost import CostModel, SeqWork, StepShape, linear
 from labcode.cost.calibration import StepTimeEstimate
 from labcode.cost.calibration import estimate as estimate_margin
 from labcode.cost.hardware import kv_capacity
+from labcode.experiments.cost_table import Values, change, under_costs
 from labcode.experiments.saturation import Saturated, saturated
 from labcode.results.run import Run
 from labcode.scheduler import Budgets, Memory, Plan, Request, Results
@@ -230,3 +234,55 @@ def repeated(load: Workload, block: int = 512) -> float:
         hits += min(known, (int(prompt) - 1) // block) * block
         seen.update(hashes[: int(prompt) // block])
     return float(hits / load.prompt.sum())
+
+
+# The other side of the chapter's comparisons: loads and pools on which they come out differently --------------------
+
+
+def output_heavy(n: int, seed: int) -> Workload:
+    """Return `n` requests with prompts of about 200 tokens and answers of about 1,000, log-normal with sigma 1.
+
+    The senders' limit is 4,096 for all of them.  Arrival times do not matter: it is for a queue that is never empty.
+    """
+    rng = np.random.default_rng(seed)
+
+    def lengths(mean: float, most: int) -> NDArray[np.int64]:
+        return np.clip(rng.lognormal(np.log(mean) - 0.5, 1.0, n), 4, most).astype(np.int64)
+
+    return workload.from_arrays(0.001 * np.arange(n), lengths(200, 4096), lengths(1000, 4000), max_tokens=[4096] * n)
+
+
+#: Load and pool -> (what makes the load from a seed, options of `simulate`); without a size the pool is an A100's.
+ELSEWHERE: dict[str, tuple[Callable[[int], Workload], dict[str, Any]]] = {
+    "long context": (lambda seed: workload.long_context(1500, 1.0, seed), {}),
+    "long context, 60,000 tokens": (lambda seed: workload.long_context(1500, 1.0, seed), {"capacity": 60_000}),
+    "chat": (lambda seed: workload.chat(3000, 1.0, seed), {}),
+    "chat, 64 places": (lambda seed: workload.chat(3000, 1.0, seed), {"max_bs": 64}),
+    "chat, 30,000 tokens": (lambda seed: workload.chat(1500, 1.0, seed), {"capacity": 30_000}),
+    "output-heavy, 60,000 tokens": (lambda seed: output_heavy(1500, seed), {"capacity": 60_000}),
+}
+
+
+def elsewhere(where: str, ways: Mapping[str, Mapping[str, Any]], seeds: int = 3) -> Values:
+    """Return the drain rates of `ways` on the load and pool `where` of `ELSEWHERE`, under the three costs (A100)."""
+    make, options = ELSEWHERE[str(one_of("where", where, list(ELSEWHERE)))]
+    return under_costs(make, {name: {**options, **way} for name, way in ways.items()}, seeds=seeds)
+
+
+def changes(rates: Mapping[str, Values], base: str) -> pd.DataFrame:
+    """Return by how many per cent each setting differs from `base`: a row a load, columns (setting, cost)."""
+    return pd.DataFrame(
+        {
+            where: {key: 100 * change(values, key[0], base, key[1]).mean for key in values if key[0] != base}
+            for where, values in rates.items()
+        }
+    ).T
+
+
+def over_costs(table: pd.DataFrame) -> pd.DataFrame:
+    """Return `changes` with one column a setting: the least and the greatest under the costs, as a text."""
+    names = table.columns.get_level_values(0).unique()
+    return pd.DataFrame(
+        {name: [f"{row.min():+.0f} to {row.max():+.0f}" for row in table[name].to_numpy()] for name in names},
+        index=table.index,
+    )

@@ -243,3 +243,25 @@ def test_the_building_task_knows_right_from_wrong():
     assert check.code("10.build", Pages).startswith("right")
     for wrong in (Greedy, PerCall, Twice):
         assert check.code("10.build", wrong).startswith("not yet"), wrong
+
+
+# The other side -----------------------------------------------------------------------------------------------------
+
+
+def test_blocks_without_a_watermark_lose_or_win_by_load_and_pool():
+    ways = {"oracle": {"memory": "oracle"}} | {
+        f"{kept:.0%}": {"memory": "paged:16", "watermark": kept} for kept in (0, 0.01, 0.1)
+    }
+    where = ("long context", "output-heavy, 60,000 tokens")
+    table = budgets.changes({name: budgets.elsewhere(name, ways, seeds=2) for name in where}, "oracle")
+    assert (table["0%"].loc[where[0]] < -5).all() and (table["0%"].loc[where[1]] > 10).all()
+    assert (table["10%"].loc[where[1]] > table["1%"].loc[where[1]] + 10).all()
+    assert list(budgets.over_costs(table).columns) == ["0%", "1%", "10%"]
+
+
+def test_chunks_gain_pace_where_prompts_are_most_of_the_work():
+    ways = {"mixed": {"memory": "oracle"}, "512": {"memory": "oracle", "prefill": "chunked", "token_budget": 512}}
+    where = ("chat", "long context", "output-heavy, 60,000 tokens")
+    table = budgets.changes({name: budgets.elsewhere(name, ways, seeds=2) for name in where}, "mixed")["512"]
+    assert table.loc[where[1], "smooth"] > 8 > 5 > table.loc[where[0]].max()
+    assert table.loc[where[2]].abs().max() < 1
