@@ -8,25 +8,29 @@ from typing import Any
 import numpy as np
 
 from labcode.course.code_tasks import Attempt, task
-from labcode.course.evidence.fairness import break_even, exercise_31_9, link, recompute_seconds
+from labcode.course.evidence.fairness import break_even, link, recompute_seconds
 from labcode.course.exercises import exercise
 from labcode.scheduler import Request
-from labcode.scheduler.fair import BY_OUTPUT, DeficitRoundRobin
-from labcode.scheduler.lifecycle import Rules, explore
+from labcode.scheduler.fair import BY_OUTPUT, BY_TOKENS, DeficitRoundRobin, Tariff
+
+PROMPT, ANSWER_A, ANSWER_B = 100, 50, 1100  # tokens, exercise 12.1
+
+
+def charge(tariff: Tariff, answer: int) -> float:
+    """Return what a request of exercise 12.1 costs by `tariff`."""
+    return tariff.expected(Request(0, PROMPT, answer), answer)
 
 
 @exercise("12.1a", 0)
 def tokens_by_requests() -> float:
     """Output tokens of B for each output token of A, request by request."""
-    a, b = exercise_31_9()["requests"]
-    return b / a
+    return charge(BY_OUTPUT, ANSWER_B) / charge(BY_OUTPUT, ANSWER_A)
 
 
-@exercise("12.1b", 0)
+@exercise("12.1b", 0.01)
 def requests_by_tokens() -> float:
-    """Requests of A for each request of B, 1000 tokens each."""
-    a, b = exercise_31_9()["tokens"]
-    return a / b
+    """Requests of A for each request of B, priced tokens divided evenly."""
+    return charge(BY_TOKENS, ANSWER_B) / charge(BY_TOKENS, ANSWER_A)
 
 
 @exercise("12.2a", 0)
@@ -37,7 +41,7 @@ def rounds_until_paid() -> float:
 
 @exercise("12.2b", 0)
 def credit_afterwards() -> float:
-    """Credit after a prediction of 400 of which 260 were used, when it came in with exactly 420."""
+    """Credit after a prediction of 400 of which 260 were used, when it paid out of 420."""
     queue = DeficitRoundRobin(420.0, BY_OUTPUT)
     request = Request(0, 1, 400, tenant="A")
     queue.push(request, 0.0)
@@ -50,26 +54,29 @@ def credit_afterwards() -> float:
 
 @exercise("12.3a", 0.02)
 def swap_time() -> float:
-    """Seconds to swap 4,096 positions of Llama-3-8B out and in at 25 GB/s, without latency."""
-    return 2 * link(25e9, latency=0.0).seconds(4096)
+    """Seconds to swap 6,144 positions of Llama-3-8B out and in at 25 GB/s, without latency."""
+    return 2 * link(25e9, latency=0.0).seconds(6144)
 
 
 @exercise("12.3b", 0.05)
 def recompute_time() -> float:
-    """Seconds to compute 4,096 positions again on the paper H100, alone."""
-    return recompute_seconds(4096)
+    """Seconds to compute 6,144 positions again on the paper H100, alone."""
+    return recompute_seconds(6144)
 
 
-@exercise("12.3c", 0.05)
+@exercise("12.3c", 0.03)
 def even_bandwidth() -> float:
-    """Bandwidth in GB/s at which both cost the same (latency 50 µs)."""
-    return break_even(4096) / 1e9
+    """Bandwidth in GB/s of a link shared by four at which both cost the same (latency 50 µs)."""
+    return 4 * break_even(6144) / 1e9
 
 
 @exercise("12.4a", 0)
-def shortest_double_release() -> float:
-    """Steps of the shortest trace in which a counter without keys goes wrong."""
-    return len(explore(Rules(keyed=False)).trace)
+def readers_of_a_free_page() -> float:
+    """Requests that still read a page of six readers when its counter says zero; one of them released it thrice."""
+    counter, readers = 6 - 3, 6 - 1
+    while counter:
+        counter, readers = counter - 1, readers - 1
+    return readers
 
 
 def rounds_of(lines: dict[str, list[float]], weights: dict[str, float], quantum: float, count: int) -> list[str]:

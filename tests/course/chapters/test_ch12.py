@@ -78,8 +78,8 @@ def test_the_bandwidth_at_which_swapping_costs_what_recomputing_does():
 
 @pytest.mark.parametrize(
     ("id", "right", "wrong"),
-    [("12.1a", 100, 0.01), ("12.1b", 100, 1), ("12.2a", 11, 10), ("12.2b", 160, 20), ("12.3a", 0.0429, 0.0215),
-     ("12.3b", 0.104, 0.096), ("12.3c", 10.4, 25), ("12.4a", 4, 2)],
+    [("12.1a", 22, 100), ("12.1b", 11.5, 22), ("12.2a", 11, 10), ("12.2b", 160, 20), ("12.3a", 0.0644, 0.0322),
+     ("12.3b", 0.161, 0.1445), ("12.3c", 40.0, 10.0), ("12.4a", 2, 0)],
 )  # fmt: skip
 def test_checks(id, right, wrong):
     assert check(id, right) == "right" and check(id, wrong) != "right"
