@@ -64,7 +64,8 @@ check: test-env      ## ruff, mypy, and who may import whom
 
 test: test-env check ## every check and test; builds the book first
 	-@$(PY) -m tools.book --workers $(WORKERS)
-	@$(PY) -m pytest --benchmark-skip $(PYTEST_ARGS)
+	@$(PY) -m pytest --benchmark-skip -m "not browser" -n $(WORKERS) --dist worksteal $(PYTEST_ARGS)
+	@$(PY) -m pytest --benchmark-skip -m browser $(PYTEST_ARGS)
 
 test-quick: test-env ## tests that need neither a browser nor patience (under a minute)
 	@$(PY) -m pytest -q -n $(WORKERS) -m "not slow and not browser and not peers and not benchmark" --benchmark-disable $(PYTEST_ARGS)
