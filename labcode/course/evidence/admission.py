@@ -15,6 +15,7 @@ from labcode.results.run import Run
 from labcode.scheduler.admission import Check, Estimate, Estimator, bounded_queue, drain_estimate, in_time
 from labcode.scheduler.request import Refusal, Request
 from labcode.scheduler.scheduler import Scheduler
+from labcode.scheduler.waiting import OrderKey
 from labcode.simulate import simulate
 from labcode.workload import Workload
 from labcode.workload.prediction import predict
@@ -133,7 +134,8 @@ class Served:
     wasted : float
         Share of the computed tokens (prompt and output) that went to requests which did not finish in time.
     told_after : float
-        Mean seconds until somebody who gets no answer in time knows it.
+        Mean seconds until somebody who gets no answer in time knows it: 0 if refused, else when the scheduler ended the
+        request, and for an answer that came too late the deadline, by the client's own clock.
     """
 
     goodput: float
@@ -145,7 +147,21 @@ class Served:
     told_after: float
 
 
-POLICIES = ("no limit", "fail late", "at the head", "bounded queue", "refuse early")
+POLICIES = ("no limit", "fail late", "drop in the queue", "bounded queue", "refuse early")
+
+
+def no_after(run: Run, load: Workload, after: float = DEADLINE) -> NDArray[np.float64]:
+    """Return the seconds from arrival to the moment when a sender knows that no answer comes in time, a value each.
+
+    What the scheduler was told stands in `run.load`: who was dropped from the queue knows it at that deadline.
+    """
+    told = np.full(len(load), after)
+    outcome = run.requests["outcome"].to_numpy()
+    told[outcome == "refused"] = 0.0
+    dropped = outcome == "timed_out"
+    if run.load.deadline is not None:
+        told[dropped] = (run.load.deadline - run.load.arrival)[dropped]
+    return told
 
 
 def judged(run: Run, load: Workload, after: float = DEADLINE) -> Served:
@@ -159,7 +175,7 @@ def judged(run: Run, load: Workload, after: float = DEADLINE) -> Served:
         tokens[i] = load.prompt[i] + len(run.token_times(int(i)))
     span = float(load.arrival[-1] - load.arrival[0])
     bad_tokens = float(tokens[~good].sum()) / max(1.0, float(tokens.sum()))
-    told = np.where(refused, 0.0, after)[~good]
+    told = no_after(run, load, after)[~good]
     return Served(
         float(good.sum()) / span,
         float(good.mean()),
@@ -179,28 +195,38 @@ def serve(
     margin: float = 0.0,
     predictor: str = PREDICTOR,
     places: int = PLACES,
+    order: str | OrderKey = "fcfs",
 ) -> Run:
     """Run `load`, which has deadlines, under one of `POLICIES`.
 
     "no limit" lets everybody in and lets everybody finish; "fail late" ends a request at its deadline wherever it
-    stands; "at the head" also drops, before it takes a place, who can no longer make it (deadline less predicted
-    service); "bounded queue" refuses when `bound` wait; "refuse early" asks W + S + margin.  Both fail late, too.
+    stands; "drop in the queue" also drops who still waits, wherever in the queue, as soon as the predicted service no
+    longer fits before the deadline; "bounded queue" refuses when `bound` wait; "refuse early" asks W + S + margin.  All
+    three also end at the deadline whoever runs by then.
     """
-    options = engine(cost, places) | {"predictor": predictor}
+    options = engine(cost, places) | {"predictor": predictor, "order": order}
     checks: tuple[Check, ...] = ()
     expire = "never" if policy == "no limit" else "always"
     if policy == "bounded queue":
         checks = (bounded_queue(bound),)
     elif policy == "refuse early":
         checks = (in_time(estimator(cost, places), margin),)
-    elif policy == "at the head":
+    elif policy == "drop in the queue":
         prefill, decode = service_times(cost, places)
         service = prefill * load.prompt + decode * predict(load, predictor) + margin
         assert load.deadline is not None
-        load, expire = replace(load, deadline=np.maximum(load.arrival, load.deadline - service)), "waiting"
+        latest = np.maximum(load.arrival, load.deadline - service)
+        load, expire = replace(load, deadline=latest, cancel_at=load.deadline), "waiting"
     elif policy not in POLICIES:
         raise ValueError(f"policy = {policy!r}: known are {', '.join(POLICIES)}")
     return simulate(load, checks=checks, expire=expire, **options)  # type: ignore[arg-type]
+
+
+#: Orders in which failing late can serve its queue, beside first come, first served.  SJF has the chapter's predictor.
+ORDERS: dict[str, str | OrderKey] = {
+    "random": lambda request: float(np.random.default_rng(request.id).random()),
+    "shortest first": "sjf:0.3",
+}
 
 
 def overload(cost: str, factor: float, seed: int, n: int = 1500, places: int = PLACES) -> Workload:

@@ -15,7 +15,7 @@ from labcode.labkit.words import percent
 COUNT, SEED, COST, PLACES = 400, 0, "paper", 16
 BOUND = 20
 PREDICTORS = {"exact": "exact", "off by 30 %": "lognormal:0.3", "off by a factor 2.7": "lognormal:1"}
-POLICIES = ("fail late", "bounded queue", "at the head", "refuse early")
+POLICIES = ("fail late", "bounded queue", "drop in the queue", "refuse early")
 WINDOWS = 10
 
 
