@@ -13,7 +13,7 @@ from benchmarks.measure import Figure, field_runs, leaps, loads, machine, scale_
 from labcode import SLO, simulate, workload
 
 HERE = Path(__file__).resolve().parent
-SIZES = {1_000: 60, 3_000: 40, 10_000: 30, 30_000: 15, 100_000: 10, 300_000: 6, 1_000_000: 6}
+SIZES = {1_000: 60, 3_000: 40, 10_000: 30, 30_000: 15, 100_000: 8, 300_000: 4, 1_000_000: 3}
 BEGIN, END = "<!-- table: begin -->", "<!-- table: end -->"
 
 
