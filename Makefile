@@ -62,10 +62,14 @@ check: test-env      ## ruff, mypy, and who may import whom
 	@$(PY) -m mypy
 	@$(VENV)/bin/lint-imports --no-logo --no-cache
 
+# $(call alone,MARKERS): what failed runs once more by itself, since servers and pages are slow on a busy machine; then it counts.
+alone = { echo "[test] what failed, once more and alone"; \
+  $(PY) -m pytest --benchmark-skip -m "$(1)" --last-failed --last-failed-no-failures none $(PYTEST_ARGS); }
+
 test: test-env check ## every check and test; builds the book first
 	-@$(PY) -m tools.book --workers $(WORKERS)
-	@$(PY) -m pytest --benchmark-skip -m "not browser" -n $(WORKERS) --dist worksteal $(PYTEST_ARGS)
-	@$(PY) -m pytest --benchmark-skip -m browser $(PYTEST_ARGS)
+	@$(PY) -m pytest --benchmark-skip -m "not browser" -n $(WORKERS) --dist worksteal $(PYTEST_ARGS) || $(call alone,not browser)
+	@$(PY) -m pytest --benchmark-skip -m browser $(PYTEST_ARGS) || $(call alone,browser)
 
 test-quick: test-env ## tests that need neither a browser nor patience (under a minute)
 	@$(PY) -m pytest -q -n $(WORKERS) -m "not slow and not browser and not peers and not benchmark" --benchmark-disable $(PYTEST_ARGS)
