@@ -173,6 +173,7 @@ class Seen:
 
 
 def seen_by(load: Workload, memory: object, order: Any, predictor: str | Predictor, seed: int) -> Seen:
+    """Return what a scheduler gets to see of `load` under these policies: limits, predictions, keys, or a queue."""
     declared = memory == "declared"
     predicted = predict(load, "exact" if memory == "oracle" else predictor, seed)
     limit = declared_limits(load, declared)

@@ -176,6 +176,7 @@ def counts(lane: Lane, t: float) -> tuple[int, int, int, int]:
 
 
 def sentence(lane: Lane, t: float) -> str:
+    """Return in words what stands in a lane at time `t` (s): who waits, runs and has gone, and the tokens so far."""
     waiting, running, idle, gone = counts(lane, t)
     tokens = sum(bisect_right(life.tokens, t) for life in lane.lives)
     still = f", {idle} finished and still seated" if idle else ""

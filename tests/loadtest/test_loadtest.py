@@ -104,12 +104,13 @@ def test_time_counts_from_the_schedule_and_lateness_is_reported() -> None:
 
     measured = against(lambda body: tokens(1, 0.001), lambda target: open_loop(target, load, progress=held_up))
     late = measured.lateness
-    assert 0.3 < late["late_max_s"] < 15 and late["late_share"] > 0.5
+    assert 0.3 < late["late_max_s"] < 1.5 and late["late_share"] > 0.5
     assert not measured.valid and "could not keep the schedule" in (measured.problem or "")
     assert any(note.startswith("NOT VALID") for note in measured.summary().notes)
-    # Relative, as the machine may be busy: from the schedule, the wait before sending is part of the answer's time.
+    # From the schedule, the wait before sending is part of the answer's time.
     hidden = measured.log.requests["ttft"] - measured.log_as_sent.requests["ttft"]
-    assert measured.log.requests["ttft"].max() > 0.4 and hidden.max() > 0.3
+    assert measured.log.requests["ttft"].max() > 0.4 > measured.log_as_sent.requests["ttft"].median()
+    assert hidden.max() > 0.3
     report = measured.report(url="x")
     assert not report["valid"] and len(report["requests"]) == 20 and json.dumps(report)
 
@@ -125,7 +126,7 @@ def test_open_and_closed_loop_under_a_slow_server() -> None:
     load = fixed(12, 100.0, 5, 1)
     opened = against(slow, lambda target: open_loop(target, load))
     sent = sorted(e.sent for e in opened.exchanges)
-    assert sent[-1] < 1.0  # one after the other would take 2.4 s
+    assert sent[-1] < 0.3
     closed = against(slow, lambda target: closed_loop(target, load, users=2))
     events = sorted([(e.sent, 1) for e in closed.exchanges] + [(e.ended, -1) for e in closed.exchanges])
     for _, change in events:
