@@ -69,7 +69,7 @@ alone = { echo "[test] what failed, once more and alone"; \
 test: test-env check ## every check and test; builds the book first
 	-@$(PY) -m tools.book --workers $(WORKERS)
 	@$(PY) -m pytest --benchmark-skip -m "not browser" -n $(WORKERS) --dist worksteal $(PYTEST_ARGS) || $(call alone,not browser)
-	@$(PY) -m pytest --benchmark-skip -m browser $(PYTEST_ARGS) || $(call alone,browser)
+	@$(PY) -m pytest --benchmark-skip -m browser -n $(WORKERS) --dist worksteal $(PYTEST_ARGS) || $(call alone,browser)
 
 test-quick: test-env ## tests that need neither a browser nor patience (under a minute)
 	@$(PY) -m pytest -q -n $(WORKERS) -m "not slow and not browser and not peers and not benchmark" --benchmark-disable $(PYTEST_ARGS)

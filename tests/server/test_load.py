@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import Counter
+from typing import Any
 
 import numpy as np
 import pytest
@@ -28,6 +30,17 @@ def at_rest(engine: Engine) -> bool:
     return empty and scheduler.memory.reserved == 0 and not executor.outputs
 
 
+def slowed(engine: Engine, seconds: float) -> None:
+    """Let each step of an engine take at least so long: overload is then overload on a fast machine too."""
+    execute = engine.executor.execute
+
+    def slow(*arguments: Any) -> Any:
+        time.sleep(seconds)  # in the model's own thread
+        return execute(*arguments)
+
+    engine.executor.execute = slow  # type: ignore[method-assign]
+
+
 async def settled(engine: Engine, seconds: float = 10.0) -> bool:
     """Return whether the engine comes to rest within some seconds."""
     for _ in range(int(seconds / 0.05)):
@@ -50,6 +63,8 @@ def test_a_thousand_requests_at_overload(tiny: Backend) -> None:
     async def run() -> tuple[Counter[str], Engine]:
         async with serving(tiny, options) as (url, app, _):
             engine = app.state.engine
+            # 16 places and 125 steps a second make 2,000 tokens a second at most; 5,000 a second are asked for.
+            slowed(engine, 0.008)
 
             async def one(i: int) -> Got:
                 await asyncio.sleep(rng.uniform(0, 6))
