@@ -6,13 +6,8 @@ Nothing in the book or the tests needs this: a reader who wants to run a chapter
 
 from __future__ import annotations
 
-import hashlib
-import shutil
-import urllib.request
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
 
 from labcode.checks import one_of
 
@@ -55,13 +50,7 @@ SOURCES = {
 }
 
 
-def download(
-    name: str,
-    folder: str | Path,
-    *,
-    source: Source | None = None,
-    opener: Callable[[str], BinaryIO] = urllib.request.urlopen,
-) -> Path:
+def download(name: str, folder: str | Path, *, source: Source | None = None) -> Path:
     """Fetch a published trace, check its digest, and return the path of the file.
 
     A file that is there already with the right digest is not fetched again. A file whose digest is wrong is
@@ -77,8 +66,6 @@ def download(
         Where to put it; made if it is not there.
     source : Source, optional
         Another address and digest for `name`, such as a mirror.
-    opener : callable
-        Opens an address for reading bytes.
 
     Raises
     ------
@@ -87,25 +74,9 @@ def download(
     OSError
         If the address cannot be reached or the folder not written.
     """
+    import pooch  # here, since it brings an HTTP library that nobody else needs
+
     chosen = source or SOURCES[str(one_of("name", name, SOURCES))]
-    target = Path(folder) / chosen.url.rsplit("/", 1)[-1]
-    if target.exists() and digest(target) == chosen.sha256:
-        return target
-    target.parent.mkdir(parents=True, exist_ok=True)
-    part = target.with_name(target.name + ".part")
-    try:
-        with opener(chosen.url) as stream, part.open("wb") as file:
-            shutil.copyfileobj(stream, file)
-        found = digest(part)
-        if found != chosen.sha256:
-            raise ValueError(f"{name}: {chosen.url} gave sha256 {found}, expected {chosen.sha256}")
-        part.replace(target)
-    finally:
-        part.unlink(missing_ok=True)
-    return target
-
-
-def digest(path: Path) -> str:
-    """Return the sha256 of a file in hexadecimal."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    return Path(
+        pooch.retrieve(chosen.url, f"sha256:{chosen.sha256}", fname=chosen.url.rsplit("/", 1)[-1], path=Path(folder))
+    )
