@@ -118,24 +118,28 @@ def waits(rho: float, ageing: float, n: int = 4000, seed: int = 0) -> tuple[NDAr
     return run.requests["waited"].to_numpy(), load.output == MANY
 
 
-def recompute_seconds(context: int, beside: int = 0, cost: str = "paper", gpu: str = "h100") -> float:
+def recompute_seconds(
+    context: int, beside: int = 0, cost: str = "paper", gpu: str = "h100", model: str = "llama3-8b"
+) -> float:
     """Return what it costs to prefill `context` tokens again (s): alone, or by how much it prolongs a step in which
     `beside` sequences of 1000 tokens decode."""
-    price = as_cost(cost, hardware.model("llama3-8b"), hardware.gpu(gpu))
+    price = as_cost(cost, hardware.model(model), hardware.gpu(gpu))
     with_it = price.step_time(StepShape.of([SeqWork(context, 0)], beside, beside * 1000))
     return with_it - (price.step_time(StepShape.of([], beside, beside * 1000)) if beside else 0.0)
 
 
-def link(bandwidth: float, sharers: int = 1, latency: float = 50e-6) -> Link:
+def link(bandwidth: float, sharers: int = 1, latency: float = 50e-6, model: str = "llama3-8b") -> Link:
     """Return a way to the host at `bandwidth` bytes/s that `sharers` transfers divide."""
-    per_token = hardware.model("llama3-8b").kv_bytes_per_token
+    per_token = hardware.model(model).kv_bytes_per_token
     return Link(bandwidth / sharers, per_token, latency)
 
 
-def break_even(context: int, beside: int = 0, cost: str = "paper", gpu: str = "h100") -> float:
+def break_even(
+    context: int, beside: int = 0, cost: str = "paper", gpu: str = "h100", model: str = "llama3-8b"
+) -> float:
     """Return the bandwidth (bytes/s) at which swapping out and in costs as much as recomputing."""
-    way = link(1.0)
-    left = recompute_seconds(context, beside, cost, gpu) - 2 * way.latency
+    way = link(1.0, model=model)
+    left = recompute_seconds(context, beside, cost, gpu, model) - 2 * way.latency
     return 2 * context * way.bytes_per_token / left if left > 0 else float("inf")
 
 

@@ -1,4 +1,4 @@
-"""Lab of chapter 08: goodput depends on how long the experiment runs; what can be kept up does not."""
+"""Lab of chapter 08: the largest rate depends on how long the experiment runs; what can be kept up does not."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def chat(n: int, seed: int) -> workload.Workload:
 
 @lru_cache(maxsize=64)
 def rates(memory: str, n: int, limit: float) -> np.ndarray:
-    """Return the goodput of each seed in req/s, infinity where even all at once is fine, shape (SEEDS,)."""
+    """Return the largest rate of each seed in req/s, infinity where even all at once is fine, shape (SEEDS,)."""
     return np.array([goodput(chat(n, seed), SLO(ttft=limit), TARGET, memory=memory).rate for seed in range(SEEDS)])
 
 
@@ -54,7 +54,7 @@ def line(memory: str, n: int, relative: float) -> tuple[np.ndarray, tuple[float,
 
 
 def compute(n: int, memory: str, relative: float, limit: float) -> Result:
-    """Search goodput for every length of run, and watch the queue at one rate."""
+    """Search the largest rate for every length of run, and watch the queue at one rate."""
     keeps_up = drain(memory)
     each = [rates(memory, count, limit) for count in COUNTS]
     finite = [np.where(np.isfinite(r), r, np.nan) for r in each]
@@ -74,12 +74,12 @@ def compute(n: int, memory: str, relative: float, limit: float) -> Result:
     panels = (
         Panel(
             "length",
-            "Goodput found with so many requests",
+            "Largest rate found with so many requests",
             Axis("Requests in the experiment", "", "log"),
-            Axis("Goodput", "req/s"),
+            Axis("Largest rate", "req/s"),
             (
                 Series("5 seeds, lowest to highest", "band", COUNTS, low, high),
-                Series("goodput", "line", COUNTS, mean),
+                Series("largest rate", "line", COUNTS, mean),
                 Series("fluid queue", "line", COUNTS, shown, role="alt1"),
             ),
             (
@@ -131,10 +131,11 @@ LAB = Lab(
     compute,
     predict=Prediction(
         "At 1.4 times the rate that the engine can work off, an experiment of 600 requests finds that nearly all is "
-        "well. Which way does the goodput move when 3,000 are sent?",
+        "well. Which way does the largest rate move when 3,000 are sent?",
         ("up", "it stays", "down, towards what the engine can work off"),
         right=lambda result: graded(
-            result.panel("length").curve("goodput").at(3000) / result.panel("length").curve("goodput").at(600),
+            result.panel("length").curve("largest rate").at(3000)
+            / result.panel("length").curve("largest rate").at(600),
             (0.95, "down, towards what the engine can work off"),
             (1.05, "it stays"),
             beyond="up",
