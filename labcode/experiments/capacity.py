@@ -32,6 +32,7 @@ COSTS = ("paper", "smooth")
 PLACES = (32, 64, 128, 256, 512)
 FEWEST = 100  # requests: with fewer there is nothing to resample
 SCREENED = 1500  # requests of a resampled trace on which settings are compared
+LONG = 3000  # requests of a resampled trace on which replicas are counted, if the trace has fewer: a queue needs time
 MOST = 4096  # replicas
 
 
@@ -176,7 +177,8 @@ def plan_capacity(
     common: dict[str, Any] = {"model": model, "gpu": group}
     rng = np.random.default_rng(seed)
     short = [resampled(load, rng, min(len(load), SCREENED)) for _ in range(samples)]
-    whole = [resampled(load, rng) for _ in range(samples)]
+    length = max(len(load), LONG)
+    whole = [resampled(load, rng, length, blocks=-(-10 * length // len(load))) for _ in range(samples)]
 
     # One resampled trace, all settings, the dearer price; then the best one and its neighbours on all of them, of which
     # the one is taken that does best under both prices (of equals the first: fewer places, less machinery).
@@ -193,7 +195,7 @@ def plan_capacity(
         raise ValueError("load: every request is refused; is the model's context too short for this trace?")
     sizing = tuple(_size(load, whole, slo, attainment, best, cost, drains[cost], common) for cost in costs)
     alone = simulate(load.at_rate(1e-3), cost=dearer, **common, **best.options()).attainment(slo)
-    notes = _assumptions(load, model, gpu, size, samples, costs)
+    notes = _assumptions(load, model, gpu, size, samples, length, costs)
     return CapacityPlan(
         load.name, len(load), load.rate, model.name, gpu.name, size, slo, attainment, best, rated, sizing, alone, notes
     )
@@ -237,7 +239,7 @@ def _size(
 
 
 def _assumptions(
-    load: Workload, model: ModelSpec, gpu: GPUSpec, size: int, samples: int, costs: Sequence[str]
+    load: Workload, model: ModelSpec, gpu: GPUSpec, size: int, samples: int, length: int, costs: Sequence[str]
 ) -> tuple[str, ...]:
     """Return what the plan takes for granted, in sentences."""
     too_long = int((load.prompt + load.output > model.max_context).sum())
@@ -252,7 +254,8 @@ def _assumptions(
         f"{percentile(load.output, 50):.0f} and P99 {percentile(load.output, 99):.0f} tokens. Tomorrow is like it.",
         "Requests are dealt out in turn to equal replicas, first come, first served at each; a router that looks may "
         "do with fewer.",
-        f"Intervals come from {samples} traces put together from blocks of this one; a day of another kind is in none.",
+        f"Intervals come from {samples} traces made of blocks of this one (replicas: {length} requests each); "
+        "a day of another kind is in none.",
         "No replica fails, none is restarted, and nobody is refused for load.",
     ]
     if size > 1:

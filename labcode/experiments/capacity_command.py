@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from pathlib import Path
 from typing import Any
 
 from labcode.cost.catalogue import GPUS, MODELS
@@ -20,7 +21,7 @@ def add_to(commands: Any) -> None:
         "--trace",
         metavar="FILE",
         required=True,
-        help="Azure CSV, Mooncake JSON lines or CSV, or a CSV with arrival_s,prompt_tokens,output_tokens",
+        help="Azure or BurstGPT CSV, Mooncake JSON lines or CSV, or a CSV with arrival_s,prompt_tokens,output_tokens",
     )
     plan.add_argument("--model", default="llama3-8b", help=f"a config.json, or one of {', '.join(MODELS)}")
     plan.add_argument("--gpu", default="h100", help=f"one of {', '.join(GPUS)}")
@@ -38,6 +39,8 @@ def add_to(commands: Any) -> None:
 
 def capacity(options: argparse.Namespace) -> int:
     """Print a capacity plan; return 1 if no number of GPUs will do."""
+    if options.report and not Path(options.report).parent.is_dir():
+        raise ValueError(f"report = {options.report!r}: the folder is not there")  # now, not after a minute's work
     load = from_file(options.trace)
     load = load if options.n is None else load.head(options.n)
     load = load if options.rate is None else load.at_rate(options.rate)
@@ -51,7 +54,8 @@ def capacity(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps(found.to_json(), indent=2))
         return 0 if found.replicas else 1
-    print(f"{found.verdict()}\n\nOne replica, requests/s within the SLO (95 % intervals over resampled traces):")
+    print(f"{found.verdict()}\n{found.headroom()}\n")
+    print("One replica, requests/s within the SLO (95 % intervals over resampled traces):")
     for one in found.rated:
         chosen = "*" if one.setting == found.setting else " "
         print(f" {chosen} {one.cost:7s}{one.setting!s:62s}{one.rate:.2f}   (drain rate {one.drain:.2f})")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import nan
 from typing import Any
 
 from labcode.experiments.intervals import Interval
@@ -99,6 +100,14 @@ class CapacityPlan:
         return self.replicas * self.per_replica
 
     @property
+    def share_used(self) -> dict[str, float]:
+        """Share of what the replicas keep up that the trace asks for on average, by price; NaN without replicas."""
+        rates = {one.cost: one.rate.mean for one in self.rated if one.setting == self.setting}
+        return {
+            cost: self.rate / (self.replicas * rate) if self.replicas * rate else nan for cost, rate in rates.items()
+        }
+
+    @property
     def as_good(self) -> tuple[Setting, ...]:
         """Other settings of which the rate is within 1 % of the chosen one's, under every price."""
         best = {one.cost: one.rate.mean for one in self.rated if one.setting == self.setting}
@@ -108,7 +117,7 @@ class CapacityPlan:
 
     def verdict(self) -> str:
         """Return the answer in a sentence or two."""
-        slo = f"TTFT <= {self.slo.ttft:g} s and TPOT <= {1000 * (self.slo.tpot or 0):g} ms"
+        slo = f"TTFT ≤ {self.slo.ttft:g} s and TPOT ≤ {1000 * (self.slo.tpot or 0):g} ms"
         if not self.replicas:
             return (
                 f"No number of {self.gpu} keeps {slo} for {self.attainment:.0%} of these requests: even alone on a "
@@ -119,6 +128,18 @@ class CapacityPlan:
         return (
             f"{self.gpus} x {self.gpu} ({shape}) for {self.rate:.3g} requests/s "
             f"with {slo} for {self.attainment:.0%}: {self.setting} (replicas over resampled traces: {spread})."
+        )
+
+    def headroom(self) -> str:
+        """Return how much of their rate the replicas are asked for, and how the setting was chosen, in words."""
+        shares = " and ".join(f"{share:.0%} ({cost} price)" for cost, share in self.share_used.items())
+        chosen = "The setting is the one with the largest product of the rates under all prices"
+        if not self.replicas:
+            return f"{chosen}."
+        return (
+            f"On average the trace asks for {shares} of what so many replicas keep up within the SLO when each is "
+            "tried alone; bursts take the rest. (More than 100% is possible: dealing out in turn makes arrivals more "
+            f"even.) {chosen}."
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -137,6 +158,7 @@ class CapacityPlan:
             "gpus": self.gpus,
             "replicas": self.replicas,
             "gpus_per_replica": self.per_replica,
+            "share_used": {cost: share if share == share else None for cost, share in self.share_used.items()},
             "setting": self.setting.options(),
             "as_good": [one.options() for one in self.as_good],
             "ceiling": self.ceiling,

@@ -6,6 +6,7 @@ import html
 import io
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -15,22 +16,37 @@ from labcode.experiments.capacity_plan import CapacityPlan, Rated
 from labcode.workload import Workload
 
 STYLE = (
-    "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#1a1a1a;"
-    "background:#fff}table{border-collapse:collapse}td,th{padding:.25rem .75rem;border-bottom:1px solid #ccc;"
-    "text-align:right}td:first-child,th:first-child{text-align:left}svg{max-width:100%;height:auto}"
-    "figure{margin:1.5rem 0}figcaption{color:#444}.verdict{font-size:1.2rem;border-left:4px solid #0b5394;"
-    "padding-left:1rem}"
+    ":root{color-scheme:light dark;--paper:#fff;--ink:#1a1a1a;--soft:#444;--rule:#ccc;--first:#0b5394;--second:#b45f06}"
+    "@media(prefers-color-scheme:dark){:root{--paper:#16181c;--ink:#e8e6e3;--soft:#b5b3b0;--rule:#4a4d52;"
+    "--first:#7db8f0;--second:#f0a35e}}"
+    "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:var(--ink);"
+    "background:var(--paper);overflow-wrap:anywhere}.wide{overflow-x:auto}table{border-collapse:collapse}"
+    "td,th{padding:.25rem .75rem;border-bottom:1px solid var(--rule);text-align:right;white-space:nowrap}"
+    "td:first-child,th:first-child{text-align:left;white-space:normal;min-width:14rem}svg{fill:var(--ink);width:100%;min-width:34rem;max-width:46rem;"
+    "height:auto}figure{margin:1.5rem 0}figcaption{color:var(--soft)}.verdict{font-size:1.2rem;"
+    "border-left:4px solid var(--first);padding-left:1rem}"
 )
+#: What the page puts in the place of the figures' colours, so that they follow light and dark.
+VARIABLES = {
+    "#ffffff": "var(--paper)",
+    "#000000": "var(--ink)",
+    "#444444": "var(--soft)",
+    "#cccccc": "var(--rule)",
+    "#0b5394": "var(--first)",
+    "#b45f06": "var(--second)",
+}
 #: Colour, marker and hatch of each price: nothing hangs on colour alone.
 LOOKS = (("#0b5394", "o", ""), ("#b45f06", "s", "//"))
 
 
 def svg(figure: Figure, alt: str) -> str:
-    """Return a figure as an SVG element with a text alternative."""
+    """Return a figure as an SVG element with a text alternative, its colours the page's variables."""
     buffer = io.StringIO()
     figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None}, bbox_inches="tight")
     text = buffer.getvalue()
     text = re.sub(r"<metadata>.*?</metadata>", "", text[text.index("<svg") :], flags=re.S)
+    for colour, variable in VARIABLES.items():
+        text = text.replace(colour, variable)
     return text.replace("<svg ", f'<svg role="img" aria-label="{html.escape(alt, quote=True)}" ', 1)
 
 
@@ -64,10 +80,11 @@ def rates_figure(plan: CapacityPlan) -> tuple[Figure, str]:
             [one.rate.mean - max(0.0, one.rate.low) for one in rows],
             [one.rate.high - one.rate.mean for one in rows],
         ]
-        axes.barh(where, means, height, xerr=reach, color=colour, hatch=hatch, edgecolor="white", label=sized.cost)
+        look: dict[str, Any] = {"color": colour, "hatch": hatch, "edgecolor": "white", "ecolor": "#000000"}
+        axes.barh(where, means, height, xerr=reach, label=sized.cost, **look)
     axes.set_yticks(range(len(settings)), [str(one) for one in settings], fontsize=8)
     axes.invert_yaxis()
-    axes.set(xlabel="Requests/s of one replica within the SLO (bars: 95 % intervals over resampled traces)", ylim=None)
+    axes.set_xlabel("Requests/s of one replica within the SLO (thin lines: 95 % intervals over resampled traces)")
     axes.legend(title="price")
     best = max(plan.rated, key=lambda one: one.rate.mean)
     worst = min(plan.rated, key=lambda one: one.rate.mean)
@@ -100,20 +117,29 @@ def trace_figure(load: Workload) -> tuple[Figure, str]:
     )
 
 
-def _row(one: Rated, plan: CapacityPlan) -> str:
-    name = html.escape(str(one.setting))
-    chosen = " (chosen)" if one.setting == plan.setting else ""
-    cells = (f"{name}{chosen}", one.cost, f"{one.rate:.2f}", f"{one.drain:.2f}")
-    return "<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"
+def _table(plan: CapacityPlan) -> str:
+    """Return what one replica does with each setting, one row a setting, two columns a price."""
+    costs = [one.cost for one in plan.sizing]
+    found = {(one.setting, one.cost): one for one in plan.rated}
+    head = "".join(f"<th>{cost}: within the SLO</th><th>drain rate</th>" for cost in costs)
+    rows = []
+    for setting in dict.fromkeys(one.setting for one in plan.rated):
+        numbers: list[Rated] = [found[setting, cost] for cost in costs]
+        cells = "".join(f"<td>{one.rate:.2f}</td><td>{one.drain:.2f}</td>" for one in numbers)
+        name = html.escape(str(setting))
+        chosen = f"<strong>{name} (chosen)</strong>" if setting == plan.setting else name
+        rows.append(f"<tr><td>{chosen}</td>{cells}</tr>")
+    return f"<table><thead><tr><th>Setting</th>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
 
 
 def page(plan: CapacityPlan, load: Workload) -> str:
     """Return the page."""
     figures = (attainment_figure(plan), rates_figure(plan), trace_figure(load))
     drawn = [
-        f"<figure>{svg(figure, alt)}<figcaption>{html.escape(alt)}</figcaption></figure>" for figure, alt in figures
+        f'<figure><div class="wide" tabindex="0">{svg(figure, alt)}</div>'
+        f"<figcaption>{html.escape(alt)}</figcaption></figure>"
+        for figure, alt in figures
     ]
-    rows = "".join(_row(one, plan) for one in plan.rated)
     notes = "".join(f"<li>{html.escape(note)}</li>" for note in plan.assumptions)
     title = f"Capacity for {html.escape(plan.trace)}: {html.escape(plan.model)} on {html.escape(plan.gpu)}"
     sizes = "; ".join(
@@ -124,14 +150,15 @@ def page(plan: CapacityPlan, load: Workload) -> str:
         good = f"As good within 1 % under every price: {'; '.join(str(one) for one in plan.as_good)}."
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{title}</title><style>{STYLE}</style></head>"
         f'<body><main><h1>{title}</h1><p class="verdict">{html.escape(plan.verdict())}</p>'
-        f"<h2>How many replicas</h2><p>{html.escape(sizes)}.</p>{drawn[0]}"
+        f"<h2>How many replicas</h2><p>{html.escape(sizes)}. {html.escape(plan.headroom())}</p>{drawn[0]}"
         "<h2>Which setting</h2><p>The best setting of a first look at all, and those that differ from it in one thing: "
         "the rate that one "
         "replica keeps up within the SLO, and its drain rate (the most that it works off at all), in requests/s with "
-        f"95 % intervals over resampled traces.</p>{drawn[1]}<table><thead><tr><th>Setting</th><th>Price</th>"
-        f"<th>Within the SLO</th><th>Drain rate</th></tr></thead><tbody>{rows}</tbody></table>"
+        f"95 % intervals over resampled traces.</p>{drawn[1]}"
+        f'<div class="wide" tabindex="0">{_table(plan)}</div>'
         f"<p>{html.escape(good)}</p>"
         f"<h2>The trace</h2>{drawn[2]}<h2>What was assumed</h2><ul>{notes}</ul></main></body></html>\n"
     )

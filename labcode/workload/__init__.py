@@ -12,7 +12,7 @@ from labcode.workload.synthetic import (
     long_context,
     orca_paper,
 )
-from labcode.workload.traces import from_file
+from labcode.workload.traces import from_file, sample_trace
 
 __all__ = [
     "Request",
@@ -26,5 +26,6 @@ __all__ = [
     "from_file",
     "long_context",
     "orca_paper",
+    "sample_trace",
     "unit_arrivals",
 ]

@@ -1,4 +1,4 @@
-"""Readers of published trace files: Azure's CSV, Mooncake's JSON lines, and a plain CSV of one's own.
+"""Readers of published trace files: Azure's and BurstGPT's CSV, Mooncake's JSON lines, and a plain CSV of one's own.
 
 The formats (a header names the columns of a CSV; further columns are ignored):
 
@@ -6,6 +6,7 @@ The formats (a header names the columns of a CSV; further columns are ignored):
 format     columns or keys                                time
 =========  =============================================  ====================================================
 azure      TIMESTAMP, ContextTokens, GeneratedTokens      date and time of day, or seconds; from the first row
+burstgpt   Timestamp, Request tokens, Response tokens     seconds, whole ones; from the first row
 mooncake   timestamp, input_length, output_length         milliseconds; JSON lines, or the same as a CSV; optional:
                                                           hash_ids, of the prompt's blocks of 512 tokens
 plain      arrival_s, prompt_tokens, output_tokens        seconds; optional: max_tokens, tenant, deadline_s
@@ -30,6 +31,7 @@ from labcode.workload.table import Table, csv_table, is_blank, read_text, text_l
 
 COLUMNS = {
     "azure": ("TIMESTAMP", "ContextTokens", "GeneratedTokens"),
+    "burstgpt": ("Timestamp", "Request tokens", "Response tokens"),
     "mooncake": ("timestamp", "input_length", "output_length"),
     "plain": ("arrival_s", "prompt_tokens", "output_tokens"),
 }
@@ -42,7 +44,7 @@ def from_file(path: str | Path, format: str | None = None) -> Workload:
     ----------
     path : str or pathlib.Path
         The file.
-    format : "azure", "mooncake", "plain" or None
+    format : "azure", "burstgpt", "mooncake", "plain" or None
         See the top of this module; None recognises the format by the header or the first JSON line.
 
     Returns
@@ -73,10 +75,19 @@ def from_file(path: str | Path, format: str | None = None) -> Workload:
         raise ValueError(f"{path.name}: the file has a header but no requests")
     readers: dict[str, Callable[[Table, str], Workload]] = {
         "azure": azure,
+        "burstgpt": burstgpt,
         "mooncake": mooncake,
         "plain": plain,
     }
     return readers[known](table, path.stem)
+
+
+def sample_trace() -> Path:
+    """Return the path of a small trace that comes with labcode: 400 rows of Azure's conversations of November 2023.
+
+    From AzurePublicDataset (Patel et al., 2024), CC-BY-4.0.  The whole file is `download`'s.
+    """
+    return Path(__file__).parent / "data" / "azure_conv_400.csv"
 
 
 def recognise(table: Table) -> str:
@@ -119,6 +130,18 @@ def json_lines(name: str, text: str) -> Table:
 def azure(table: Table, name: str) -> Workload:
     """Return the workload of an Azure LLM inference trace."""
     time, prompt, output = COLUMNS["azure"]
+    return Workload(table.timestamps(time), table.tokens(prompt), table.tokens(output), name=name)
+
+
+def burstgpt(table: Table, name: str) -> Workload:
+    """Return the workload of a BurstGPT trace (Wang et al., 2024).
+
+    Its files ``BurstGPT_*.csv`` hold failures, with a response of no tokens: nobody knows how long they would have
+    been, so such a row is refused; ``BurstGPT_without_fails_*.csv`` leave them out. Model and Log Type are not read.
+    """
+    time, prompt, output = COLUMNS["burstgpt"]
+    failed = table.tokens(output, at_least=0) == 0
+    table.refuse(output, failed, "a request that failed; take the publisher's file without fails, or drop such lines")
     return Workload(table.timestamps(time), table.tokens(prompt), table.tokens(output), name=name)
 
 

@@ -13,6 +13,7 @@ import pytest
 from labcode import SLO, workload
 from labcode.__main__ import main
 from labcode.cluster import simulate_cluster
+from labcode.experiments import capacity
 from labcode.experiments.capacity import plan_capacity, replicas_needed, resampled
 from labcode.experiments.capacity_report import page
 
@@ -25,6 +26,9 @@ def write(path: Path, form: str, n: int = 120, rate: float = 20.0) -> Path:
     rows = list(zip(load.arrival, load.prompt, load.output, strict=True))
     if form == "azure":
         lines = ["TIMESTAMP,ContextTokens,GeneratedTokens", *(f"{t:.6f},{p},{o}" for t, p, o in rows)]
+    elif form == "burstgpt":
+        head = "Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type"
+        lines = [head, *(f"{t:.6f},ChatGPT,{p},{o},{p + o},API log" for t, p, o in rows)]
     elif form == "mooncake":
         keys = ("timestamp", "input_length", "output_length")
         lines = [
@@ -38,7 +42,7 @@ def write(path: Path, form: str, n: int = 120, rate: float = 20.0) -> Path:
     return path
 
 
-@pytest.mark.parametrize("form", ["azure", "mooncake", "plain"])
+@pytest.mark.parametrize("form", ["azure", "burstgpt", "mooncake", "plain"])
 def test_a_file_of_every_form(form, tmp_path, capsys):
     trace = write(tmp_path / "trace.csv", form)
     arguments = ["capacity", "--trace", str(trace), "--gpu", "l4", "--model", "qwen3-8b", "--samples", "2", "--json"]
@@ -46,6 +50,10 @@ def test_a_file_of_every_form(form, tmp_path, capsys):
     found = json.loads(capsys.readouterr().out)
     assert found["gpus"] == found["replicas"] * found["gpus_per_replica"] >= 1
     assert found["requests"] == 120
+    chosen = {one["cost"]: one for one in found["rated"] if one["setting"] == found["setting"]}
+    for cost, share in found["share_used"].items():
+        kept = found["replicas"] * chosen[cost]["rate_per_s"]["mean"]
+        assert share == pytest.approx(found["rate_per_s"] / kept)
     assert {one["cost"] for one in found["rated"]} == {"paper", "smooth"}
     for one in found["rated"]:
         assert 0 <= one["rate_per_s"]["mean"] <= one["drain_per_s"]["mean"] * (1 + 1e-9)
@@ -84,11 +92,23 @@ def test_twice_the_rate_needs_more_and_a_large_model_needs_groups():
     assert any("work as one device" in note for note in large.assumptions)
 
 
+def test_a_short_trace_is_made_longer_before_replicas_are_counted(monkeypatch):
+    """A few hundred requests are over before a queue has grown, whatever the number of replicas."""
+    counted = []
+
+    def needed(load, slo, attainment, floor, **options):
+        counted.append((len(load), load.rate))
+        return 1, {1: 1.0}
+
+    monkeypatch.setattr(capacity, "replicas_needed", needed)
+    plan_capacity(workload.orca_paper(n=120, rate=5.0, seed=1), samples=2, costs=("paper",))
+    assert [length for length, _ in counted] == [120, 3000, 3000]
+    assert all(rate == pytest.approx(5.0, rel=0.3) for _, rate in counted)
+
+
 def test_what_no_fleet_can_do_is_said(tmp_path, capsys):
     trace = write(tmp_path / "trace.csv", "azure")
     arguments = ["capacity", "--trace", str(trace), "--gpu", "l4", "--samples", "2", "--slo-tpot", "0.001"]
-    assert main([*arguments, "--json"]) == 1
-    assert json.loads(capsys.readouterr().out)["replicas"] == 0
     assert main(arguments) == 1
     assert "No number of l4" in capsys.readouterr().out
 
@@ -115,6 +135,8 @@ def test_the_page_stands_alone(tmp_path):
     assert all(len(label) > 60 for label in reader.labels)
     assert all(link.startswith("#") for link in reader.links), "nothing is loaded from elsewhere"
     assert "<script" not in text and "@import" not in text and "t<r>ace" not in text
+    assert not re.search(r"(fill|stroke): #", text), "every colour of a figure follows light and dark"
+    assert 'name="viewport"' in text
     ids = re.findall(r'id="([^"]+)"', text)
     assert plan.setting.memory in text and ids
     for note in plan.assumptions:
@@ -127,6 +149,7 @@ def test_the_page_stands_alone(tmp_path):
         (["--n", "50"], "at least 100"),
         (["--attainment", "1.5"], "attainment"),
         (["--samples", "1"], "samples"),
+        (["--report", "no-such-folder/report.html"], "the folder is not there"),
         (["--gpu", "abacus"], "abacus"),
         (["--model", "nowhere.json"], "nowhere.json"),
     ],

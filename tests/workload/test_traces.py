@@ -24,6 +24,11 @@ MOONCAKE = [
     {"timestamp": 3000, "input_length": 7, "output_length": 1, "hash_ids": []},
 ]
 EPOCH = "TIMESTAMP,ContextTokens,GeneratedTokens\n1700000000,374,44\n"
+BURSTGPT = """Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type
+5,ChatGPT,472,18,490,Conversation log
+45,ChatGPT,1087,230,1317,Conversation log
+118,GPT-4,417,276,693,API log
+"""
 MOONCAKE_CSV = "timestamp,input_length,output_length\n"
 PLAIN = "arrival_s,prompt_tokens,output_tokens\n0.5,10,3\n0.75,20,1\n"
 
@@ -45,6 +50,25 @@ def test_azure_counts_from_its_first_row(tmp_path):
     assert load.arrival == pytest.approx([0, 4.314579, 60.0], abs=1e-9)
     assert load.prompt.tolist() == [374, 396, 8] and load.output.tolist() == [44, 109, 1]
     assert load.name == "trace"
+
+
+def test_the_sample_is_the_head_of_azures_conversations():
+    load = workload.from_file(workload.sample_trace())
+    assert len(load) == 400 and load.arrival[1] == pytest.approx(4.314579)
+    assert (load.prompt[:2].tolist(), load.output[:2].tolist()) == ([374, 396], [44, 109])
+
+
+def test_burstgpt_with_its_later_columns_and_without(tmp_path):
+    later = BURSTGPT.replace("Timestamp,", "Timestamp,Session ID,Elapsed time,").replace(",ChatGPT", ",,0.5,ChatGPT")
+    for text in (BURSTGPT, later.replace(",GPT-4", ",,0.5,GPT-4")):
+        load = read(tmp_path, text, "burst.csv")
+        assert load.arrival.tolist() == [0, 40, 113] and load.name == "burst"
+        assert load.prompt.tolist() == [472, 1087, 417] and load.output.tolist() == [18, 230, 276]
+
+
+def test_a_failure_in_burstgpt_has_no_length_and_is_refused(tmp_path):
+    with pytest.raises(ValueError, match=r"line 3: Response tokens = 0: a request that failed"):
+        read(tmp_path, BURSTGPT.replace("1087,230", "1087,0"))
 
 
 def test_mooncake_json_lines_and_csv_are_the_same(tmp_path):
@@ -230,7 +254,7 @@ def test_a_binary_file_is_not_a_trace(tmp_path):
 def test_format_can_be_asked_for(tmp_path):
     with pytest.raises(ValueError, match="column TIMESTAMP"):
         read(tmp_path, PLAIN, format="azure")
-    with pytest.raises(ValueError, match="known are azure, mooncake, plain"):
+    with pytest.raises(ValueError, match="known are azure, burstgpt, mooncake, plain"):
         read(tmp_path, PLAIN, format="vllm")
     with pytest.raises(ValueError, match="JSON lines"):
         read(tmp_path, json.dumps(MOONCAKE[0]), format="azure")
