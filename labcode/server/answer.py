@@ -12,7 +12,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from labcode.scheduler.states import State
 from labcode.server.backend import Backend
-from labcode.server.connections import abort
+from labcode.server.connections import abort, takes
 from labcode.server.engine import DOES_NOT_READ, STOPPING, Stream
 from labcode.server.protocol import DONE, Envelope, error, event, status_of
 
@@ -29,9 +29,11 @@ class Answer(Response):
         self.stall_timeout = stall_timeout
         self.decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
         self.background = None
+        self.scope: Scope = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the answer, watching whether anybody is there."""
+        self.scope = scope
         work = asyncio.current_task()
         assert work is not None
         gone = asyncio.create_task(until_gone(receive))
@@ -117,6 +119,9 @@ class Answer(Response):
 
     async def _send(self, send: Send, message: Message) -> None:
         """Send; TimeoutError if the client takes nothing for too long."""
+        if takes(self.scope):  # a timer for each token would cost more than the sending
+            await send(message)
+            return
         async with asyncio.timeout(self.stall_timeout):
             await send(message)
 

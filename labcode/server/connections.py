@@ -13,7 +13,7 @@ WRITE_BUFFER = 4096
 #: Bytes that wait in the operating system (which may round).
 SOCKET_BUFFER = 4096
 
-_open: dict[tuple[str, int], asyncio.Transport] = {}
+_open: dict[tuple[str, int], Connection] = {}
 
 
 class Connection(H11Protocol):
@@ -24,7 +24,7 @@ class Connection(H11Protocol):
         super().connection_made(transport)
         transport.set_write_buffer_limits(high=WRITE_BUFFER)
         if self.client is not None:
-            _open[self.client] = transport
+            _open[self.client] = self
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the connection."""
@@ -33,11 +33,22 @@ class Connection(H11Protocol):
         super().connection_lost(exc)
 
 
+def connection_of(scope: Scope) -> Connection | None:
+    """Return the open connection of a request, or None."""
+    return _open.get(tuple(scope["client"])) if scope.get("client") else None
+
+
+def takes(scope: Scope) -> bool:
+    """Return whether sending to the client of a request would not have to wait now."""
+    connection = connection_of(scope)
+    return connection is not None and not connection.flow.write_paused
+
+
 def abort(scope: Scope) -> None:
     """Cut the connection of a request: what waits for its client is thrown away."""
-    transport = _open.get(tuple(scope["client"])) if scope.get("client") else None
-    if transport is not None:
-        transport.abort()
+    connection = connection_of(scope)
+    if connection is not None:
+        connection.transport.abort()
 
 
 def listen(host: str, port: int) -> socket.socket:

@@ -228,6 +228,7 @@ class Engine:
                 except Exception as error:
                     results = Results(failed=dict.fromkeys(members(plan), f"the model failed: {error}"))
                 self._after(plan, results, shape, start)
+                await asyncio.sleep(0)
             self._drop_gone()
 
     async def _sleep(self, seconds: float) -> None:

@@ -133,6 +133,8 @@ class Envelope:
             "created": int(time.time()),
             "model": model,
         }
+        whole = self.head | ({"object": "chat.completion.chunk"} if self.chat else {})
+        self.begin = event(whole)[:-3].decode()  # an event's beginning, open for its choices
 
     def usage(self, tokens: int) -> dict[str, int]:
         """Return the count of tokens."""
@@ -152,25 +154,24 @@ class Envelope:
 
     def chunk(self, text: str, ids: list[int], made: int, finish: str | None) -> bytes:
         """Return one event of a stream; `made` tokens have come so far, those of this chunk included."""
-        choice: dict[str, Any] = {"index": 0, "finish_reason": finish, "logprobs": None}
-        choice |= {"delta": {"role": "assistant", "content": text}} if self.chat else {"text": text}
+        # By hand: of each event only this much differs, and there is one for every token.
+        said = json.dumps(text)
+        said = f'"delta":{{"role":"assistant","content":{said}}}' if self.chat else f'"text":{said}'
         if self.body.return_token_ids:
-            choice["token_ids"] = ids
-        chunk: dict[str, Any] = self.head | {"choices": [choice]}
-        if self.chat:
-            chunk["object"] = "chat.completion.chunk"
+            said += f',"token_ids":{json.dumps(ids, separators=(",", ":"))}'
+        end = "null" if finish is None else json.dumps(finish)
+        usage = ""
         if self.counts or self.always_counts:
-            chunk["usage"] = self.usage(made) if self.always_counts else None
-        return event(chunk)
+            usage = f',"usage":{json.dumps(self.usage(made)) if self.always_counts else "null"}'
+        return (
+            f'{self.begin},"choices":[{{"index":0,"finish_reason":{end},"logprobs":null,{said}}}]{usage}}}\n\n'
+        ).encode()
 
     def last(self, made: int) -> bytes:
         """Return what closes a stream that ran to its end."""
         counts = b""
         if self.counts:
-            chunk = self.head | {"choices": [], "usage": self.usage(made)}
-            if self.chat:
-                chunk["object"] = "chat.completion.chunk"
-            counts = event(chunk)
+            counts = f'{self.begin},"choices":[],"usage":{json.dumps(self.usage(made))}}}\n\n'.encode()
         return counts + DONE
 
 

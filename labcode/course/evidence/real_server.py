@@ -31,9 +31,7 @@ def server(*options: str) -> Iterator[Running]:
         If it does not start, or does not end in good order.
     """
     command = [sys.executable, "-m", "labcode", "serve", "--port", "0", *options]
-    # One thread for the model: two would fight with the event loop and the clients for the same cores.
-    threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=os.environ | threads)
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=one_thread())
     try:
         assert process.stdout is not None
         line = process.stdout.readline()
@@ -45,6 +43,11 @@ def server(*options: str) -> Iterator[Running]:
         status = process.wait(timeout=60)
     if status != 0:
         raise RuntimeError(f"the server ended with {status}")
+
+
+def one_thread() -> dict[str, str]:
+    """Return this environment with one thread for the model: two would fight with the event loop and the clients."""
+    return os.environ | dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 
 def machine() -> str:
