@@ -17,6 +17,8 @@ from labcode.results.logs.records import NAN, Entry, count, is_missing, list_of,
 from labcode.workload.clock import check_resolution
 
 GROUPS = {"successful": "finished", "incomplete": "unfinished", "errored": "failed"}
+#: In the text of an error: the server said no and meant it, which is no fault.
+REFUSAL = "429 Too Many Requests"
 CLOCKS = {"sent": "request_start", "planned": "targeted_start"}
 SUPPORTED = "reports of GuideLLM 0.4 and later can be read"
 OLD_KEYS = ("start_time", "first_token_time", "last_token_time", "scheduler_info")
@@ -35,8 +37,9 @@ def from_guidellm(source: str | Path | Mapping[str, Any], benchmark: int = 0, cl
     * Only the first and the last moment of an output are kept, so that there is no ITL and no chunk interval.
     * A report may hold a sample of the requests only; shares and rates are then over the sample.
 
-    A request without a part is read without it: not streamed, it has no TTFT and its end is ``request_end``; cut off
-    before the server counted its tokens, it has as many as pieces came. Rates are over the benchmark's ``duration``.
+    An error that says 429 is a refusal; all others are failures. A request without a part is read without it: not
+    streamed, it has no TTFT and its end is ``request_end``; cut off before the server counted its tokens, it has as
+    many as pieces came. Rates are over the benchmark's ``duration``.
 
     Parameters
     ----------
@@ -140,6 +143,8 @@ def entry_of(where: str, entry: Mapping[str, Any], outcome: str, start_key: str)
         output = NAN  # a first token came, so this is no number of tokens
     info = entry.get("info")
     reason = info.get("error") if isinstance(info, Mapping) else None
+    if outcome == "failed" and REFUSAL in str(reason):
+        outcome = "refused"
     return Entry(
         str(entry.get("request_id") or where),
         outcome,
