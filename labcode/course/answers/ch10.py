@@ -10,36 +10,46 @@ import numpy as np
 from labcode.cost import paper
 from labcode.cost.hardware import SeqWork, StepShape
 from labcode.course.code_tasks import Attempt, task
-from labcode.course.evidence.budgets import BLOCK, blocks_taken, chunked_steps, keys_seen, page_run
+from labcode.course.evidence.budgets import keys_seen
 from labcode.course.exercises import exercise
 from labcode.scheduler.contiguous import FirstFit
 from labcode.scheduler.kv_cache import Paged, positions_needed
 from labcode.scheduler.request import Request
 
+CHUNKS = [SeqWork(new, 2000 + 200 * i) for i, new in enumerate((200, 200, 200, 100))]  # exercise 10.1
+LENGTHS, LONG_BLOCK, MORE = (94, 190, 288), 32, 3  # exercise 10.2
+
 
 @exercise("10.1a", 0)
 def pairs_of_chunks() -> float:
-    """Query-key pairs of a prompt of 1,000 tokens in chunks of 256."""
-    return float(sum(map(keys_seen, chunked_steps(1000, 256))))
+    """Query-key pairs of 700 tokens behind a history of 2,000, in chunks of 200."""
+    return float(sum(map(keys_seen, CHUNKS)))
 
 
 @exercise("10.1b", 0)
 def positions_read_again() -> float:
-    """Positions of history that its chunks read again."""
-    return float(sum(work.past for work in chunked_steps(1000, 256)))
+    """Positions that its chunks read beyond those that one chunk would read."""
+    return float(sum(work.past for work in CHUNKS) - CHUNKS[0].past)
+
+
+def blocks_of(more: int) -> int:
+    """Return the blocks that the three sequences of exercise 10.2 hold with `more` tokens each."""
+    memory = Paged(64 * LONG_BLOCK, LONG_BLOCK)
+    for i, length in enumerate(LENGTHS):
+        memory.try_admit(Request(i, length + more, 10), length + more)
+    return 64 - memory.free_blocks
 
 
 @exercise("10.2a", 0)
-def blocks_after_two() -> float:
-    """Blocks of 16 after two more tokens each, from 257 and 255."""
-    return float(blocks_taken(page_run(steps=3))[2])
+def blocks_after_three() -> float:
+    """Blocks of 32 after three more tokens each, from 94, 190 and 288."""
+    return float(blocks_of(MORE))
 
 
 @exercise("10.2b", 0)
 def mebibytes_added() -> float:
-    """MiB that the two tokens each have taken from the pool."""
-    taken = blocks_taken(page_run(steps=3))
-    return float(taken[2] - taken[0]) * BLOCK * 64 / 1024
+    """MiB that the three tokens each have taken from the pool."""
+    return float(blocks_of(MORE) - blocks_of(0)) * LONG_BLOCK * 64 / 1024
 
 
 @exercise("10.3", 0.01)
