@@ -6,7 +6,7 @@ window.labFlow = (function () {
   "use strict";
   const { element } = window.labCharts;
   const TICK = 1e4; // Times are whole numbers of a ten-thousandth of a second.
-  const WIDE = 4200, LEFT = 1000, ROW = 220, LABEL = 150, CELLS_IN_ROW = 48, MOST_WAITING = 8;
+  const WIDE = 4200, LEFT = 1000, ROW = 220, LABEL = 150, CELLS_IN_ROW = 48, MOST_WAITING = 8, MOST_SEATS = 24;
   const NAMES = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#x27;" };
   const escape = (text) => text.replace(/[&<>"']/g, (c) => NAMES[c]);
   const colour = (name) => `var(--lab-${name})`;
@@ -15,15 +15,18 @@ window.labFlow = (function () {
     const lanes = flow.lanes.map(function (lane) {
       let at = 0;
       const steps = lane.steps.map((gap) => (at += gap));
-      const lives = lane.lives.map(function ([arrival, admitted, left, prompt, held, seat, runs]) {
+      const lives = lane.lives.map(function ([arrival, admitted, left, prompt, held, seat, runs, several = [], parts = []]) {
         const tokens = [];
         for (let k = 0; k < runs.length; k += 2) for (let i = 0; i < runs[k + 1]; i++) tokens.push(steps[runs[k] + i] / TICK);
-        return { arrival: arrival / TICK, admitted: admitted / TICK, left: left / TICK, prompt, held, seat, tokens };
+        const stays = several.length ? several : [[admitted, left, seat]];
+        return { arrival: arrival / TICK, admitted: admitted / TICK, left: left / TICK, prompt, held, tokens,
+          stays: stays.map(([start, end, place]) => ({ start: start / TICK, end: end / TICK, seat: place })),
+          chunks: parts.map(([at, count]) => [at / TICK, count]) };
       });
       return { ...lane, lives };
     });
     const all = lanes.flatMap((lane) => lane.lives);
-    const events = [...new Set(all.flatMap((v) => [v.arrival, v.admitted, v.left, ...v.tokens]))].sort((a, b) => a - b);
+    const events = [...new Set(all.flatMap((v) => [v.arrival, v.left, ...v.tokens, ...v.stays.flatMap((stay) => [stay.start, stay.end]), ...v.chunks.map(([at]) => at)]))].sort((a, b) => a - b);
     return { title: flow.title, still: flow.still / TICK, lanes, events, end: Math.max(...all.map((v) => v.left)), longest: Math.max(...all.map((v) => v.tokens.length)) };
   }
 
@@ -37,12 +40,15 @@ window.labFlow = (function () {
     return low;
   }
 
+  // Where a request sits at a time, if it does.
+  const stayAt = (life, t) => life.stays.find((stay) => stay.start <= t && t < stay.end);
+
   function counts(lane, t) {
     let waiting = 0, seated = 0, idle = 0, gone = 0, tokens = 0;
     for (const life of lane.lives) {
       tokens += upTo(life.tokens, t);
       if (life.left <= t) gone++;
-      else if (life.admitted <= t) { seated++; if (life.tokens[life.tokens.length - 1] <= t) idle++; }
+      else if (stayAt(life, t)) { seated++; if (life.tokens[life.tokens.length - 1] <= t) idle++; }
       else if (life.arrival <= t) waiting++;
     }
     return { waiting, running: seated - idle, idle, gone, tokens };
@@ -54,7 +60,8 @@ window.labFlow = (function () {
     return `${lane.name}: ${waiting} waiting, ${running} running${still}, ${gone} of ${lane.lives.length} gone, ${tokens} tokens.`;
   }
 
-  const height = (lane) => 260 + Math.max(lane.seats, 4) * ROW + 120 + 170 + Math.ceil(lane.blocks / CELLS_IN_ROW) * 110 + 240;
+  const rowsOf = (lane) => Math.min(Math.max(lane.seats, 4), MOST_SEATS);
+  const height = (lane) => 260 + rowsOf(lane) * ROW + 120 + 170 + Math.ceil(lane.blocks / CELLS_IN_ROW) * 110 + 240;
 
   // `slide` seconds after a change what moved is still on its way; 0 shows it in its place.
   function frame(lane, t, longest, slide = 0) {
@@ -63,41 +70,58 @@ window.labFlow = (function () {
     let out = "";
     const text = (x, y, words, fill, more = "") => { out += `<text x="${x}" y="${y}" fill="${fill}"${more}>${escape(words)}</text>`; };
     const rect = (x, y, w, h, fill, stroke) => { out += `<rect x="${x}" y="${y}" width="${w}" height="${h}" fill="${fill}" stroke="${stroke}" stroke-width="10"/>`; };
-    const rows = Math.max(lane.seats, 4);
+    const rows = rowsOf(lane), drawnSeats = Math.min(lane.seats, MOST_SEATS);
     text(0, LABEL - 30, lane.name, ink, ' font-weight="700"');
     text(0, 2 * LABEL - 40, `waiting ${waiting}`, quiet);
     text(LEFT, 2 * LABEL - 40, `seats ${running} of ${lane.seats}` + (idle ? `, ${idle} finished but taken` : ""), quiet);
     const top = 300;
-    const queue = lane.lives.map((life, i) => i).filter((i) => lane.lives[i].arrival <= t && t < lane.lives[i].admitted);
+    const queue = lane.lives.map((life, i) => i).filter((i) => lane.lives[i].arrival <= t && t < lane.lives[i].left && !stayAt(lane.lives[i], t));
     const shown = queue.slice(0, Math.min(rows, MOST_WAITING));
     shown.forEach(function (i, k) {
-      rect(0, top + k * ROW, 420, ROW - 50, paper, muted);
+      rect(0, top + k * ROW, 420, ROW - 50, paper, lane.lives[i].admitted <= t ? base : muted);
       text(210, top + k * ROW + 130, String(i + 1), ink, ' text-anchor="middle"');
     });
     if (queue.length > shown.length) text(480, top + (shown.length - 1) * ROW + 130, `+${queue.length - shown.length}`, quiet);
-    const step = Math.floor((WIDE - LEFT - 340) / longest), gap = Math.max(1, Math.floor(step / 8));
-    for (let k = 0; k < lane.seats; k++) rect(LEFT, top + k * ROW, WIDE - LEFT - 10, ROW - 50, "none", axis);
+    const room = WIDE - LEFT - 340, step = Math.floor(room / longest), gap = Math.max(1, Math.floor(step / 8));
+    if (drawnSeats < lane.seats) text(LEFT, top + rows * ROW - 20, `the first ${drawnSeats} of ${lane.seats} seats are drawn`, quiet);
+    for (let k = 0; k < drawnSeats; k++) rect(LEFT, top + k * ROW, WIDE - LEFT - 10, ROW - 50, "none", axis);
     const cells = [];
-    const order = lane.lives.map((life, i) => i).sort((a, b) => lane.lives[a].seat - lane.lives[b].seat || a - b);
-    for (const i of order) {
-      const life = lane.lives[i], seated = life.admitted <= t && t < life.left;
-      const leaving = slide > 0 && life.left <= t && t < life.left + slide;
-      if (!seated && !leaving) continue;
-      const y = top + life.seat * ROW, made = upTo(life.tokens, t), over = made === life.tokens.length;
-      const look = over ? base : made ? ours : alt1;
-      const way = leaving ? (t - life.left) / slide : slide > 0 && t < life.admitted + slide ? (life.admitted + slide - t) / slide : 0;
-      if (way) out += `<g transform="translate(${Math.round(way * way * (leaving ? 1200 : -LEFT))} 0)" opacity="${(1 - way * 0.8).toFixed(2)}">`;
-      rect(LEFT, y, 330, ROW - 50, look, look);
-      text(LEFT + 165, y + 130, String(i + 1), paper, ' text-anchor="middle" font-weight="700"');
-      const middle = y + Math.floor((ROW - 50) / 2), dash = `${step - gap} ${gap}`;
-      for (const [count, stroke, wide, opacity] of [[life.tokens.length, muted, 60, 0.5], [made, look, 130, 1]]) {
-        if (count) out += `<path d="M${LEFT + 340} ${middle}h${count * step}" stroke="${stroke}" stroke-width="${wide}" stroke-dasharray="${dash}" opacity="${opacity}"/>`;
+    const seated = [];
+    lane.lives.forEach(function (life, i) {
+      const stay = stayAt(life, t), last = life.stays[life.stays.length - 1];
+      if (stay) seated.push([stay, i, false]);
+      else if (slide > 0 && life.left <= t && t < life.left + slide) seated.push([last, i, true]);
+    });
+    seated.sort((a, b) => a[0].seat - b[0].seat || a[1] - b[1]);
+    for (const [stay, i, leaving] of seated) {
+      const life = lane.lives[i], { seat } = stay;
+      const y = top + seat * ROW, made = upTo(life.tokens, t), over = made === life.tokens.length;
+      const fresh = made > 0 && life.tokens[made - 1] > stay.start;
+      const part = life.chunks.reduce((most, [at, count]) => (stay.start < at && at <= t ? Math.max(most, count) : most), 0);
+      const look = over ? base : fresh ? ours : alt1;
+      if (seat < drawnSeats) {
+        const way = leaving ? (t - life.left) / slide : slide > 0 && t < stay.start + slide ? (stay.start + slide - t) / slide : 0;
+        if (way) out += `<g transform="translate(${Math.round(way * way * (leaving ? 1200 : -LEFT))} 0)" opacity="${(1 - way * 0.8).toFixed(2)}">`;
+        if (part && !fresh) {
+          rect(LEFT, y, 330, ROW - 50, paper, look);
+          rect(LEFT, y, Math.min(330, Math.floor((330 * part) / (life.prompt + made))), ROW - 50, look, look);
+          text(LEFT + 165, y + 130, String(i + 1), ink, ' text-anchor="middle" font-weight="700"');
+        } else {
+          rect(LEFT, y, 330, ROW - 50, look, look);
+          text(LEFT + 165, y + 130, String(i + 1), paper, ' text-anchor="middle" font-weight="700"');
+        }
+        const middle = y + Math.floor((ROW - 50) / 2), dash = step >= 4 ? ` stroke-dasharray="${step - gap} ${gap}"` : "";
+        for (const [count, stroke, wide, opacity] of [[life.tokens.length, muted, 60, 0.5], [made, look, 130, 1]]) {
+          if (count) out += `<path d="M${LEFT + 340} ${middle}h${step >= 4 ? count * step : Math.floor((room * count) / longest)}" stroke="${stroke}" stroke-width="${wide}"${dash} opacity="${opacity}"/>`;
+        }
+        if (way) out += "</g>";
       }
-      if (way) out += "</g>";
-      if (!seated) continue;
-      const written = made ? Math.min(life.held, life.prompt + made) : 0;
-      const full = Math.ceil(written / lane.block), taken = Math.ceil(life.held / lane.block);
-      for (let place = 0; place < taken; place++) cells.push([life.seat, place < full]);
+      if (leaving) continue;
+      const known = life.prompt + made;
+      let written = fresh ? known : part;
+      if (life.held) written = Math.min(life.held, written);
+      const full = Math.ceil(written / lane.block), taken = Math.ceil((life.held || known) / lane.block);
+      for (let place = 0; place < taken; place++) cells.push([seat, place < full]);
     }
     let y = top + rows * ROW + 60;
     const used = cells.filter(([, full]) => full).length;
@@ -113,7 +137,7 @@ window.labFlow = (function () {
     y += 110 * Math.ceil(lane.blocks / CELLS_IN_ROW) + 130;
     text(0, y, `gone ${gone} of ${lane.lives.length}`, quiet);
     const wide = Math.floor((WIDE - LEFT) / lane.lives.length);
-    for (let k = 0; k < lane.lives.length; k++) rect(LEFT + k * wide, y - 90, wide - 20, 100, k < gone ? ours : "none", k < gone ? ours : axis);
+    for (let k = 0; k < lane.lives.length; k++) rect(LEFT + k * wide, y - 90, Math.max(1, wide - Math.min(20, Math.floor(wide / 3))), 100, k < gone ? ours : "none", k < gone ? ours : axis);
     return out;
   }
 

@@ -7,13 +7,13 @@ A `Flow` is data: for every request of every lane when it came, got its seat, re
 from __future__ import annotations
 
 import itertools
-import math
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from labcode.labkit.panel import said
+from labcode.labkit.watch import Watched, seats_of
 
 if TYPE_CHECKING:
     from labcode.results.run import Run
@@ -32,9 +32,14 @@ class Life:
     tokens : tuple of float
         When each token came, ascending.
     prompt, held : int
-        Prompt tokens, and tokens of KV cache that are taken for it while it is seated.
+        Prompt tokens, and tokens of KV cache that are taken for it while it is seated; 0: as many as are written.
     seat : int
         Number of its seat, from 0.
+    stays : tuple of (float, float, int)
+        When it sat in which seat, if it was preempted and came back: start, end (s), seat.  () is one stay, from
+        `admitted` to `left` in `seat`.
+    chunks : tuple of (float, int)
+        When (s) how many of its tokens had been processed, if its prompt was not processed in one step.
     """
 
     arrival: float
@@ -44,6 +49,15 @@ class Life:
     prompt: int
     held: int
     seat: int
+    stays: tuple[tuple[float, float, int], ...] = ()
+    chunks: tuple[tuple[float, int], ...] = ()
+
+    def stay(self, t: float) -> tuple[float, int] | None:
+        """Return since when (s) and in which seat it sits at time `t` (s), None if it does not."""
+        for start, end, seat in self.stays or ((self.admitted, self.left, self.seat),):
+            if start <= t < end:
+                return start, seat
+        return None
 
 
 @dataclass(frozen=True)
@@ -103,7 +117,9 @@ class Flow:
     def events(self) -> tuple[float, ...]:
         """Return every time at which something changes, ascending, s."""
         lives = [life for lane in self.lanes for life in lane.lives]
-        return tuple(sorted({t for v in lives for t in (v.arrival, v.admitted, v.left, *v.tokens)}))
+        moments = {t for v in lives for t in (v.arrival, v.admitted, v.left, *v.tokens)}
+        moments |= {t for v in lives for start, end, _ in v.stays for t in (start, end)}
+        return tuple(sorted(moments | {t for v in lives for t, _ in v.chunks}))
 
     def in_words(self, t: float) -> str:
         """Return the state at time `t` (s) as a sentence for each lane."""
@@ -114,7 +130,15 @@ def _rounded(t: float) -> float:
     return round(float(t), DIGITS)
 
 
-def lane_of(run: Run, name: str, seats: int, block: int, held: Callable[[int, int], int], whole: bool = False) -> Lane:
+def lane_of(
+    run: Run,
+    name: str,
+    seats: int,
+    block: int,
+    held: Callable[[int, int], int] | None = None,
+    whole: bool = False,
+    watched: Watched | None = None,
+) -> Lane:
     """Return a run as a lane.
 
     Parameters
@@ -123,10 +147,12 @@ def lane_of(run: Run, name: str, seats: int, block: int, held: Callable[[int, in
         All requests finished.
     name : str
     seats, block : int
-    held : callable
-        ``held(prompt, output)``, the tokens that the run's memory policy reserves.
+    held : callable, optional
+        ``held(prompt, output)``, the tokens that the run's memory policy reserves; without it pages, as they are filled.
     whole : bool
         Whether seats are given back only when a whole batch is done, as static batching does.
+    watched : Watched, optional
+        The run's executor, which knows of preemptions and chunks.
 
     Raises
     ------
@@ -141,13 +167,14 @@ def lane_of(run: Run, name: str, seats: int, block: int, held: Callable[[int, in
         float(finished[admitted == at].max()) if whole else float(end)
         for at, end in zip(admitted, finished, strict=True)
     ]
-    free = [-math.inf] * seats  # When each seat was given back.
-    place: dict[int, int] = {}
-    for i in sorted(range(len(table)), key=lambda i: (admitted[i], i)):
-        seat = next((k for k, since in enumerate(free) if since <= admitted[i] + 1e-9), None)
-        if seat is None:
-            raise ValueError(f"seats = {seats!r}: request {i} is admitted when all are taken")
-        free[seat], place[i] = left[i], seat
+    if watched is None:
+        stays = [(float(admitted[i]), left[i], i) for i in range(len(load))]
+    else:
+        stays = [(start, end, i) for i, several in sorted(watched.closed(run.record).items()) for start, end in several]
+    places: dict[int, list[tuple[float, float, int]]] = {}
+    for (start, end, i), seat in zip(stays, seats_of(stays, seats), strict=True):
+        places.setdefault(i, []).append((_rounded(start), _rounded(end), seat))
+    steps = {} if watched is None else watched.chunks
     lives = tuple(
         Life(
             _rounded(arrival[i]),
@@ -155,8 +182,10 @@ def lane_of(run: Run, name: str, seats: int, block: int, held: Callable[[int, in
             _rounded(left[i]),
             tuple(_rounded(t) for t in run.token_times(i)),
             int(load.prompt[i]),
-            held(int(load.prompt[i]), int(load.output[i])),
-            place[i],
+            0 if held is None else held(int(load.prompt[i]), int(load.output[i])),
+            places[i][-1][2],
+            tuple(places[i]) if len(places[i]) > 1 else (),
+            tuple((_rounded(t), tokens) for t, tokens in steps[i]) if len(steps.get(i, ())) > 1 else (),
         )
         for i in range(len(load))
     )
@@ -168,9 +197,9 @@ def lane_of(run: Run, name: str, seats: int, block: int, held: Callable[[int, in
 
 def counts(lane: Lane, t: float) -> tuple[int, int, int, int]:
     """Return how many requests wait, run, sit finished in their seats, and are gone at time `t` (s)."""
-    waiting = sum(life.arrival <= t < life.admitted for life in lane.lives)
+    seated = [life for life in lane.lives if life.stay(t)]
+    waiting = sum(life.arrival <= t < life.left for life in lane.lives) - len(seated)
     gone = sum(life.left <= t for life in lane.lives)
-    seated = [life for life in lane.lives if life.admitted <= t < life.left]
     idle = sum(life.tokens[-1] <= t for life in seated)
     return waiting, len(seated) - idle, idle, gone
 
@@ -204,7 +233,11 @@ def compact(flow: Flow) -> dict[str, Any]:
                 else:
                     runs += [i, 1]
             whole = (ticks(life.arrival), ticks(life.admitted), ticks(life.left))
-            lives.append([*whole, life.prompt, life.held, life.seat, runs])
+            more = [
+                [[ticks(start), ticks(end), seat] for start, end, seat in life.stays],
+                [[ticks(t), tokens] for t, tokens in life.chunks],
+            ]
+            lives.append([*whole, life.prompt, life.held, life.seat, runs, *(more if any(more) else [])])
         gaps = [b - a for a, b in itertools.pairwise([0, *steps])]
         lanes.append(
             {"name": lane.name, "seats": lane.seats, "blocks": lane.blocks, "block": lane.block, "steps": gaps,

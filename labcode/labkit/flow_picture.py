@@ -16,6 +16,7 @@ from labcode.labkit.theme import variable
 
 CELLS_IN_ROW = 48
 MOST_WAITING = 8  # Rows of the queue that are drawn; a number stands for the rest.
+MOST_SEATS = 24  # Rows of seats that are drawn.
 
 # A lane is 4200 units wide. Coordinates are whole numbers, so that both languages write the same text.
 
@@ -28,7 +29,7 @@ def _whole(value: float) -> int:
 
 def height(lane: Lane) -> int:
     """Return the height of a lane's picture in its units."""
-    rows = max(lane.seats, 4)
+    rows = min(max(lane.seats, 4), MOST_SEATS)
     return 260 + rows * ROW + 120 + 170 + math.ceil(lane.blocks / CELLS_IN_ROW) * 110 + 240
 
 
@@ -58,43 +59,60 @@ def frame(lane: Lane, t: float, longest: int, colour: Callable[[str], str] = var
             f'<rect x="{x}" y="{y}" width="{w}" height="{h}" fill="{fill}" stroke="{stroke}" stroke-width="10"/>'
         )
 
-    rows = max(lane.seats, 4)
+    rows, drawn_seats = min(max(lane.seats, 4), MOST_SEATS), min(lane.seats, MOST_SEATS)
     text(0, LABEL - 30, lane.name, ink, ' font-weight="700"')
     text(0, 2 * LABEL - 40, f"waiting {waiting}", quiet)
     seated = f"seats {running} of {lane.seats}" + (f", {idle} finished but taken" if idle else "")
     text(LEFT, 2 * LABEL - 40, seated, quiet)
     top = 300
-    queue = [i for i, life in enumerate(lane.lives) if life.arrival <= t < life.admitted]
+    queue = [i for i, life in enumerate(lane.lives) if life.arrival <= t < life.left and not life.stay(t)]
     shown = queue[: min(rows, MOST_WAITING)]
     for k, i in enumerate(shown):
-        rect(0, top + k * ROW, 420, ROW - 50, paper, muted)
+        again = lane.lives[i].admitted <= t  # it has lost its seat
+        rect(0, top + k * ROW, 420, ROW - 50, paper, base if again else muted)
         text(210, top + k * ROW + 130, str(i + 1), ink, ' text-anchor="middle"')
     if len(queue) > len(shown):
         text(480, top + (len(shown) - 1) * ROW + 130, f"+{len(queue) - len(shown)}", quiet)
-    # A token is a notch on a bar; a dashed line draws them all.
-    step = (WIDE - LEFT - 340) // longest
+    # A token is a notch on a bar; a dashed line draws them all. Where there is no room for notches, bars are plain.
+    room = WIDE - LEFT - 340
+    step = room // longest
     gap = max(1, step // 8)
-    for k in range(lane.seats):
+    if drawn_seats < lane.seats:
+        text(LEFT, top + rows * ROW - 20, f"the first {drawn_seats} of {lane.seats} seats are drawn", quiet)
+    for k in range(drawn_seats):
         rect(LEFT, top + k * ROW, WIDE - LEFT - 10, ROW - 50, "none", axis)
     cells: list[tuple[int, int, bool]] = []
-    for i, life in sorted(enumerate(lane.lives), key=lambda pair: pair[1].seat):
-        if not life.admitted <= t < life.left:
-            continue
-        y, made = top + life.seat * ROW, bisect_right(life.tokens, t)
+    seated = [(stay[1], i, stay[0]) for i, life in enumerate(lane.lives) if (stay := life.stay(t))]
+    for seat, i, since in sorted(seated):
+        life = lane.lives[i]
+        y, made = top + seat * ROW, bisect_right(life.tokens, t)
         over = made == len(life.tokens)
-        look = base if over else ours if made else alt1
-        rect(LEFT, y, 330, ROW - 50, look, look)
-        text(LEFT + 165, y + 130, str(i + 1), paper, ' text-anchor="middle" font-weight="700"')
-        middle, dash = y + (ROW - 50) // 2, f"{step - gap} {gap}"
-        for count, stroke, wide, opacity in ((len(life.tokens), muted, 60, 0.5), (made, look, 130, 1)):
-            if count:
-                parts.append(
-                    f'<path d="M{LEFT + 340} {middle}h{count * step}" stroke="{stroke}" stroke-width="{wide}" '
-                    f'stroke-dasharray="{dash}" opacity="{opacity}"/>'
-                )
-        written = 0 if not made else min(life.held, life.prompt + made)
-        full, taken = -(-written // lane.block), -(-life.held // lane.block)
-        cells += [(i, life.seat, place < full) for place in range(taken)]
+        fresh = bool(made) and life.tokens[made - 1] > since  # since it sat down, it has got a token
+        part = max((tokens for at, tokens in life.chunks if since < at <= t), default=0)
+        look = base if over else ours if fresh else alt1
+        if seat < drawn_seats:
+            middle = y + (ROW - 50) // 2
+            if part and not fresh:  # a prompt, or all of a preempted request, on its way into the cache
+                rect(LEFT, y, 330, ROW - 50, paper, look)
+                rect(LEFT, y, min(330, 330 * part // (life.prompt + made)), ROW - 50, look, look)
+                text(LEFT + 165, y + 130, str(i + 1), ink, ' text-anchor="middle" font-weight="700"')
+            else:
+                rect(LEFT, y, 330, ROW - 50, look, look)
+                text(LEFT + 165, y + 130, str(i + 1), paper, ' text-anchor="middle" font-weight="700"')
+            for count, stroke, wide, opacity in ((len(life.tokens), muted, 60, 0.5), (made, look, 130, 1)):
+                if count:
+                    long = count * step if step >= 4 else room * count // longest
+                    dash = f' stroke-dasharray="{step - gap} {gap}"' if step >= 4 else ""
+                    parts.append(
+                        f'<path d="M{LEFT + 340} {middle}h{long}" stroke="{stroke}" stroke-width="{wide}"'
+                        f'{dash} opacity="{opacity}"/>'
+                    )
+        known = life.prompt + made
+        written = known if fresh else part
+        if life.held:
+            written = min(life.held, written)
+        full, taken = -(-written // lane.block), -(-(life.held or known) // lane.block)
+        cells += [(i, seat, place < full) for place in range(taken)]
     y = top + rows * ROW + 60
     used = sum(full for _, _, full in cells)
     text(0, y + 60, f"KV cache: {used} of {lane.blocks} blocks written, {len(cells)} taken", quiet)
@@ -117,7 +135,7 @@ def frame(lane: Lane, t: float, longest: int, colour: Callable[[str], str] = var
     order = sorted((life.left, i) for i, life in enumerate(lane.lives) if life.left <= t)
     for k in range(len(lane.lives)):
         here = k < len(order)
-        rect(LEFT + k * wide, y - 90, wide - 20, 100, ours if here else "none", ours if here else axis)
+        rect(LEFT + k * wide, y - 90, max(1, wide - min(20, wide // 3)), 100, ours if here else "none", ours if here else axis)
     return "".join(parts)
 
 
