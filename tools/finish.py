@@ -30,7 +30,7 @@ BUNDLE = "book-labs.js"
 LAB_SCRIPT = re.compile(r'\s*<script[^>]*src="([^"]*_static/)labs[\w-]*\.js[^"]*"[^>]*></script>')
 #: What a page has if it needs something, and the tags that load that.
 USES = (
-    (r'class="lab"', re.compile(r"\s*<(?:script|link)[^>]*_static/labs[\w-]*\.(?:js|css)[^>]*>(?:</script>)?")),
+    (r'class="lab[ "]', re.compile(r"\s*<(?:script|link)[^>]*_static/labs[\w-]*\.(?:js|css)[^>]*>(?:</script>)?")),
     (r'class="[^"]*\bsd-', re.compile(r"\s*<(?:script|link)[^>]*(?:sphinx-design|design-tabs)[^>]*>(?:</script>)?")),
     (r"<pre", re.compile(r"\s*<(?:script|link)[^>]*_static/(?:clipboard|copybutton)[^>]*>(?:</script>)?")),
 )

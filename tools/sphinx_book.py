@@ -24,6 +24,9 @@ from tools.vendor import gather
 UNWANTED = ("sphinx_thebe", "sphinx_comments")
 LAB_ASSETS = ("labs.css", "labs-charts.js", "labs-ask.js", "labs-flow.js", "labs-tools.js", "labs.js")
 
+#: What one page alone needs: its name, and the files, in the order in which they are loaded.
+PAGE_ASSETS = {"book/playground": ("playground.css", "playground-numbers.js", "playground.js")}
+
 
 def use_fresh_cache(app: Sphinx, config: Config) -> None:
     """Point myst-nb at the cache for the present labcode; a changed path also makes Sphinx read every page again."""
@@ -53,6 +56,15 @@ def add_lab_assets(app: Sphinx, config: Config) -> None:
                 app.add_js_file(name, loading_method="defer")
 
 
+def add_page_assets(app: Sphinx, pagename: str, *_: object) -> None:
+    """Add style and scripts that only this page needs."""
+    for name in PAGE_ASSETS.get(pagename, ()):
+        if name.endswith(".css"):
+            app.add_css_file(name)
+        else:
+            app.add_js_file(name, loading_method="defer")
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register the handlers; gather third-party browser code if that has not been done yet."""
     os.environ.update(PAGE_VIEW)  # for notebooks that the build itself has to run
@@ -60,6 +72,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("config-inited", use_fresh_cache, priority=10)
     app.connect("config-inited", drop_unwanted, priority=900)
     app.connect("config-inited", add_lab_assets, priority=901)
+    app.connect("html-page-context", add_page_assets)
     app.connect("build-finished", forget_mixed_results)
     sphinx_plain.connect(app)
     launch.connect(app)

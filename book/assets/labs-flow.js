@@ -6,7 +6,7 @@ window.labFlow = (function () {
   "use strict";
   const { element } = window.labCharts;
   const TICK = 1e4; // Times are whole numbers of a ten-thousandth of a second.
-  const WIDE = 4200, LEFT = 1000, ROW = 220, LABEL = 150, CELLS_IN_ROW = 48, MOST_WAITING = 8, MOST_SEATS = 24;
+  const WIDE = 4200, LEFT = 1000, ROW = 220, LABEL = 150, CELLS_IN_ROW = 48, MOST_WAITING = 8, MOST_SEATS = 16;
   const NAMES = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#x27;" };
   const escape = (text) => text.replace(/[&<>"']/g, (c) => NAMES[c]);
   const colour = (name) => `var(--lab-${name})`;
@@ -73,7 +73,7 @@ window.labFlow = (function () {
     const rows = rowsOf(lane), drawnSeats = Math.min(lane.seats, MOST_SEATS);
     text(0, LABEL - 30, lane.name, ink, ' font-weight="700"');
     text(0, 2 * LABEL - 40, `waiting ${waiting}`, quiet);
-    text(LEFT, 2 * LABEL - 40, `seats ${running} of ${lane.seats}` + (idle ? `, ${idle} finished but taken` : ""), quiet);
+    text(LEFT, 2 * LABEL - 40, `seats ${running} of ${lane.seats}` + (idle ? `, ${idle} finished but taken` : "") + (drawnSeats < lane.seats ? `; the first ${drawnSeats} are drawn` : ""), quiet);
     const top = 300;
     const queue = lane.lives.map((life, i) => i).filter((i) => lane.lives[i].arrival <= t && t < lane.lives[i].left && !stayAt(lane.lives[i], t));
     const shown = queue.slice(0, Math.min(rows, MOST_WAITING));
@@ -83,7 +83,6 @@ window.labFlow = (function () {
     });
     if (queue.length > shown.length) text(480, top + (shown.length - 1) * ROW + 130, `+${queue.length - shown.length}`, quiet);
     const room = WIDE - LEFT - 340, step = Math.floor(room / longest), gap = Math.max(1, Math.floor(step / 8));
-    if (drawnSeats < lane.seats) text(LEFT, top + rows * ROW - 20, `the first ${drawnSeats} of ${lane.seats} seats are drawn`, quiet);
     for (let k = 0; k < drawnSeats; k++) rect(LEFT, top + k * ROW, WIDE - LEFT - 10, ROW - 50, "none", axis);
     const cells = [];
     const seated = [];
@@ -141,7 +140,7 @@ window.labFlow = (function () {
     return out;
   }
 
-  const SLOWER = [1, 2, 5, 10, 20, 50, 100, 200];
+  const SLOWER = [0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200];
   const still = () => window.matchMedia("(prefers-reduced-motion: reduce)").matches;
 
   // Play, pause, step, speed and clock over the lanes of a flow.
@@ -152,7 +151,7 @@ window.labFlow = (function () {
       this.next = element("button", { type: "button", class: "lab-button", title: "One event on" }, "Next ›");
       this.range = element("input", { type: "range", min: 0, step: 1, class: "lab-clock", "aria-label": "Time" });
       this.clock = element("output", { class: "lab-time" });
-      this.speed = element("select", { id: `${id}-speed`, "aria-label": "Speed" }, ...SLOWER.map((n) => element("option", { value: n }, n === 1 ? "real time" : `${n} × slower`)));
+      this.speed = element("select", { id: `${id}-speed`, "aria-label": "Speed" }, ...SLOWER.map((n) => element("option", { value: n }, n === 1 ? "real time" : n > 1 ? `${n} × slower` : `${1 / n} × faster`)));
       this.text = element("p", { class: "lab-text" });
       this.lanes = element("div", { class: "lab-lanes" });
       const bar = element("div", { class: "lab-player", role: "group", "aria-label": "Playback" }, this.play, this.back, this.next, this.range, this.clock, this.speed);

@@ -148,7 +148,8 @@ def lane_of(
     name : str
     seats, block : int
     held : callable, optional
-        ``held(prompt, output)``, the tokens that the run's memory policy reserves; without it pages, as they are filled.
+        ``held(prompt, output)``, the tokens that the run's memory policy reserves; without it
+        pages, as they are filled.
     whole : bool
         Whether seats are given back only when a whole batch is done, as static batching does.
     watched : Watched, optional

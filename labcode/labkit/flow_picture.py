@@ -16,7 +16,7 @@ from labcode.labkit.theme import variable
 
 CELLS_IN_ROW = 48
 MOST_WAITING = 8  # Rows of the queue that are drawn; a number stands for the rest.
-MOST_SEATS = 24  # Rows of seats that are drawn.
+MOST_SEATS = 16  # Rows of seats that are drawn.
 
 # A lane is 4200 units wide. Coordinates are whole numbers, so that both languages write the same text.
 
@@ -63,6 +63,7 @@ def frame(lane: Lane, t: float, longest: int, colour: Callable[[str], str] = var
     text(0, LABEL - 30, lane.name, ink, ' font-weight="700"')
     text(0, 2 * LABEL - 40, f"waiting {waiting}", quiet)
     seated = f"seats {running} of {lane.seats}" + (f", {idle} finished but taken" if idle else "")
+    seated += f"; the first {drawn_seats} are drawn" if drawn_seats < lane.seats else ""
     text(LEFT, 2 * LABEL - 40, seated, quiet)
     top = 300
     queue = [i for i, life in enumerate(lane.lives) if life.arrival <= t < life.left and not life.stay(t)]
@@ -77,13 +78,11 @@ def frame(lane: Lane, t: float, longest: int, colour: Callable[[str], str] = var
     room = WIDE - LEFT - 340
     step = room // longest
     gap = max(1, step // 8)
-    if drawn_seats < lane.seats:
-        text(LEFT, top + rows * ROW - 20, f"the first {drawn_seats} of {lane.seats} seats are drawn", quiet)
     for k in range(drawn_seats):
         rect(LEFT, top + k * ROW, WIDE - LEFT - 10, ROW - 50, "none", axis)
     cells: list[tuple[int, int, bool]] = []
-    seated = [(stay[1], i, stay[0]) for i, life in enumerate(lane.lives) if (stay := life.stay(t))]
-    for seat, i, since in sorted(seated):
+    sitting = [(stay[1], i, stay[0]) for i, life in enumerate(lane.lives) if (stay := life.stay(t))]
+    for seat, i, since in sorted(sitting):
         life = lane.lives[i]
         y, made = top + seat * ROW, bisect_right(life.tokens, t)
         over = made == len(life.tokens)
@@ -135,7 +134,14 @@ def frame(lane: Lane, t: float, longest: int, colour: Callable[[str], str] = var
     order = sorted((life.left, i) for i, life in enumerate(lane.lives) if life.left <= t)
     for k in range(len(lane.lives)):
         here = k < len(order)
-        rect(LEFT + k * wide, y - 90, max(1, wide - min(20, wide // 3)), 100, ours if here else "none", ours if here else axis)
+        rect(
+            LEFT + k * wide,
+            y - 90,
+            max(1, wide - min(20, wide // 3)),
+            100,
+            ours if here else "none",
+            ours if here else axis,
+        )
     return "".join(parts)
 
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from labcode.cost import CostModel
 from labcode.results.record import Record
+from labcode.scheduler.preemption import Link
 from labcode.scheduler.request import Plan, Results
 from labcode.simulation.clock import PaperClock
 
@@ -18,13 +22,13 @@ class Watched(PaperClock):
         After each prefill step: when it ended (s), and how many positions the request then had in the cache.
     """
 
-    stays: dict[int, list[list[float | None]]]
-    chunks: dict[int, list[tuple[float, int]]]
+    def __init__(self, output: Sequence[int], cost: CostModel, link: Link | None = None) -> None:
+        super().__init__(output, cost, link)
+        self.stays: dict[int, list[list[float | None]]] = {}
+        self.chunks: dict[int, list[tuple[float, int]]] = {}
 
     def execute(self, plan: Plan, start: float, limit: int, until: float) -> tuple[Results, float]:
         """Carry `plan` out as the paper clock does."""
-        if not hasattr(self, "stays"):
-            self.stays, self.chunks = {}, {}
         for state in plan.preempted:
             self.stays[state.id][-1][1] = start
         for state in plan.admitted:

@@ -1,0 +1,3 @@
+"""`from __future__ import annotations` asks for a name."""
+
+annotations = None
