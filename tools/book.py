@@ -51,10 +51,11 @@ def succeeds(command: list[str]) -> bool:
 
 
 def build_labs(workers: int) -> bool:
-    """Compute the data files of the labs that changed; return whether that went well."""
+    """Compute the data files of the labs that changed, and the playground's engine; return whether that went well."""
     out = BUILD / "assets" / "labs"
-    command = [sys.executable, "-m", "labcode.course.labs", str(out), "--workers", str(workers)]
-    return succeeds(command)
+    labs = [sys.executable, "-m", "labcode.course.labs", str(out), "--workers", str(workers)]
+    playground = [sys.executable, "-m", "labcode.course.playground", str(out / "playground-engine.js")]
+    return succeeds(labs) and succeeds(playground)
 
 
 def page_makers() -> str:

@@ -1,7 +1,6 @@
 """Third-party browser code, copied out of installed Python packages: no CDN, no Node.js, nothing committed.
 
 MathJax 3 comes from sphinx-mathjax-offline. Vega is written by `labcode.labkit.build`, beside the data that it draws.
-Brython runs the scheduler in the playground; `labcode.course.playground.bundle` puts the two together.
 """
 
 from __future__ import annotations
@@ -10,10 +9,6 @@ import importlib.metadata
 import importlib.util
 import shutil
 from pathlib import Path
-
-from labcode.course.playground import bundle
-
-PLAYGROUND = "playground-engine.js"
 
 
 def versions() -> str:
@@ -43,9 +38,8 @@ def gather(assets: Path) -> bool:
     stamp = vendor / "versions.txt"
     wanted = versions()
     if stamp.exists() and stamp.read_text(encoding="utf-8") == wanted:
-        return bundle.write(vendor / PLAYGROUND)
+        return False
     shutil.rmtree(vendor, ignore_errors=True)
     copy_mathjax(vendor / "mathjax")
-    bundle.write(vendor / PLAYGROUND)
     stamp.write_text(wanted, encoding="utf-8")
     return True

@@ -1,6 +1,6 @@
 /* The playground: any workload and any policies, served in the page by the book's own scheduler.
  *
- * The scheduler runs as Python in a worker (vendor/playground-engine.js, made by labcode.course.playground.bundle), so that the page never
+ * The scheduler runs as Python in a worker (labs/playground-engine.js, made by labcode.course.playground.bundle), so that the page never
  * stands still and a run can be stopped. Nothing is asked of any server.
  */
 (function () {
@@ -104,7 +104,7 @@
   class Engine {
     // Start a worker ahead of the first run.
     async wake() {
-      await load("vendor/playground-engine.js");
+      await load("labs/playground-engine.js");
       if (this.worker) return;
       this.address = this.address || URL.createObjectURL(new Blob([window.playgroundEngine], { type: "text/javascript" }));
       this.worker = new Worker(this.address);
@@ -227,7 +227,7 @@
   // Charts and player are made for the first result, and stay.
   async function stage() {
     if (parts) return parts;
-    await Promise.all([load("labs/vega-bundle.js"), load("vendor/playground-engine.js")]);
+    await Promise.all([load("labs/vega-bundle.js"), load("labs/playground-engine.js")]);
     const made = window.playgroundShown.panels.map((panel) => new Chart(panel, { id: "playground" }));
     const player = new Player("The run, played", window.playgroundShown.legend, "playground");
     const numbers = element("div", { class: "lab-table playground-numbers", tabindex: "0", role: "region", "aria-label": "Numbers of the run" });

@@ -12,6 +12,7 @@ import importlib.util
 import json
 from importlib.metadata import version
 from pathlib import Path
+from textwrap import dedent
 from typing import Any
 
 from labcode.course.playground import tables
@@ -94,32 +95,33 @@ onmessage = function (event) {
 postMessage({ kind: "ready" });
 """
 
-PAGE = '''
-from browser import self as me
-from labcode.course.playground.driver import as_json, run
-from tables import TABLES
+#: What the worker's Python does.
+PAGE = dedent('''
+    from browser import self as me
+    from labcode.course.playground.driver import as_json, run
+    from tables import TABLES
 
-def line_of(error):
-    """Return the line of the reader's code that raised, None if another raised."""
-    if isinstance(error, SyntaxError):
-        return error.lineno
-    found, at = None, error.__traceback__
-    while at is not None:
-        if at.tb_frame.f_code.co_filename == "your code":
-            found = at.tb_lineno
-        at = at.tb_next
-    return found
+    def line_of(error):
+        """Return the line of the reader's code that raised, None if another raised."""
+        if isinstance(error, SyntaxError):
+            return error.lineno
+        found, at = None, error.__traceback__
+        while at is not None:
+            if at.tb_frame.f_code.co_filename == "your code":
+                found = at.tb_lineno
+            at = at.tb_next
+        return found
 
-def answer():
-    try:
-        said = run(eval(me.playgroundAsked), TABLES, me.playgroundReport)
-    except ValueError as error:
-        said = {"error": str(error), "line": line_of(error)}
-    except Exception as error:
-        words = str(error).split(" (warning")[0]
-        said = {"error": f"{type(error).__name__}: {words}", "line": line_of(error)}
-    me.playgroundAnswer = as_json(said)
-'''
+    def answer():
+        try:
+            said = run(eval(me.playgroundAsked), TABLES, me.playgroundReport)
+        except ValueError as error:
+            said = {"error": str(error), "line": line_of(error)}
+        except Exception as error:
+            words = str(error).split(" (warning")[0]
+            said = {"error": f"{type(error).__name__}: {words}", "line": line_of(error)}
+        me.playgroundAnswer = as_json(said)
+''')
 
 
 def _brython() -> Path:

@@ -1,7 +1,7 @@
 """The random numbers of a workload, drawn as numpy draws them: the same seed gives the same requests, in a page too.
 
-`numpy.random.default_rng` is PCG64 (O'Neill 2014), seeded by a `SeedSequence`; exponential and normal variables come
-from a ziggurat.  All of it is written out here in plain integers and floats; a test holds it to numpy.
+`numpy.random.default_rng` is PCG64 (O'Neill 2014), seeded by a `SeedSequence`; exponential and normal variables are
+drawn by a ziggurat.  All of it is written out here in plain integers and floats; a test holds it to numpy.
 """
 
 from __future__ import annotations

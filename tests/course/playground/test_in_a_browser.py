@@ -17,7 +17,6 @@ from labcode.course.playground import bundle, driver
 from labcode.labkit.build import build_vega
 from tests.course.playground.test_engine import BASE, LONGEST_FIRST, OWN, SETTINGS, TABLES, call, same
 from tools.sphinx_book import LAB_ASSETS, PAGE_ASSETS
-from tools.vendor import PLAYGROUND
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -45,7 +44,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in LOADED:
         shutil.copy(ROOT / "book" / "assets" / name, static)
     build_vega(static / "labs")
-    bundle.write(static / "vendor" / PLAYGROUND)
+    bundle.write(static / "labs" / "playground-engine.js")
     text = (ROOT / "book" / "playground.md").read_text(encoding="utf-8")
     place = re.search(r'<div class="lab playground".*?</div>', text, re.S)
     assert place
