@@ -1,4 +1,4 @@
-"""``python -m labcode.course.playground FILE`` writes the playground's engine for the page, unless it is there already."""
+"""``python -m labcode.course.playground FILE`` writes the playground's engine, unless it is there already."""
 
 from __future__ import annotations
 
