@@ -141,8 +141,8 @@ LAB = Lab(
             beyond="up",
         ),
         why=lambda result: (
-            f"600 requests give {result.panel('length').curve('goodput').at(600):.1f} req/s, 3,000 give "
-            f"{result.panel('length').curve('goodput').at(3000):.1f}: a longer run leaves the queue time to grow."
+            f"600 requests give {result.panel('length').curve('largest rate').at(600):.1f} req/s, 3,000 give "
+            f"{result.panel('length').curve('largest rate').at(3000):.1f}: a longer run leaves the queue time to grow."
         ),
         reveal={"n": 3000},
     ),
