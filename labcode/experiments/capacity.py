@@ -31,8 +31,9 @@ from labcode.workload import Workload
 COSTS = ("paper", "smooth")
 PLACES = (32, 64, 128, 256, 512)
 FEWEST = 100  # requests: with fewer there is nothing to resample
-SCREENED = 1500  # requests of a resampled trace on which settings are compared
-LONG = 3000  # requests of a resampled trace on which replicas are counted, if the trace has fewer: a queue needs time
+SCREENED = 1500  # requests of the trace of the first look
+LONG = 3000  # requests of a resampled trace at least: with fewer, places are never short and no queue has time to grow
+FACTOR = 4.0  # more headroom than that is not looked for
 MOST = 4096  # replicas
 
 
@@ -176,15 +177,16 @@ def plan_capacity(
     group, size = replica_gpu(model, gpu)
     common: dict[str, Any] = {"model": model, "gpu": group}
     rng = np.random.default_rng(seed)
-    short = [resampled(load, rng, min(len(load), SCREENED)) for _ in range(samples)]
-    length = max(len(load), LONG)
-    whole = [resampled(load, rng, length, blocks=-(-10 * length // len(load))) for _ in range(samples)]
+    length, blocks = max(len(load), LONG), 10 * max(1, LONG // len(load))
+    short = [resampled(load, rng, LONG, blocks) for _ in range(samples)]
+    whole = [resampled(load, rng, length, blocks) for _ in range(samples)]
 
     # One resampled trace, all settings, the dearer price; then the best one and its neighbours on all of them, of which
     # the one is taken that does best under both prices (of equals the first: fewer places, less machinery).
     settings = candidates(load, model)
     dearer = costs[-1]
-    first = [within(short[0], slo, attainment, cost=dearer, **common, **one.options())[0] for one in settings]
+    glance = short[0].head(SCREENED)
+    first = [within(glance, slo, attainment, cost=dearer, **common, **one.options())[0] for one in settings]
     leader = settings[int(np.argmax(first))]
     near = [one for one in settings if _differs(one, leader) <= 1]
     rated = tuple(_rate(one, cost, short, slo, attainment, common) for cost in costs for one in near)
@@ -195,9 +197,29 @@ def plan_capacity(
         raise ValueError("load: every request is refused; is the model's context too short for this trace?")
     sizing = tuple(_size(load, whole, slo, attainment, best, cost, drains[cost], common) for cost in costs)
     alone = simulate(load.at_rate(1e-3), cost=dearer, **common, **best.options()).attainment(slo)
+    count = max(0, *(one.most for one in sizing))
+    factors = {
+        one.cost: _headroom(whole, count, slo, attainment, cost=one.cost, **common, **best.options())
+        if all(one.least for one in sizing)
+        else math.nan
+        for one in sizing
+    }
     notes = _assumptions(load, model, gpu, size, samples, length, costs)
     return CapacityPlan(
-        load.name, len(load), load.rate, model.name, gpu.name, size, slo, attainment, best, rated, sizing, alone, notes
+        load.name,
+        len(load),
+        load.rate,
+        model.name,
+        gpu.name,
+        size,
+        slo,
+        attainment,
+        best,
+        rated,
+        sizing,
+        factors,
+        alone,
+        notes,
     )
 
 
@@ -238,6 +260,22 @@ def _size(
     return Sizing(cost, (count, *more), tuple(sorted(seen.items())))
 
 
+def _headroom(loads: Sequence[Workload], count: int, slo: SLO, attainment: float, **options: Any) -> float:
+    """Return by which factor, up to `FACTOR`, all of `loads` may come faster before `count` replicas miss the SLO."""
+
+    def kept(factor: float) -> bool:
+        faster = (load.at_rate(factor * load.rate) for load in loads)
+        return all(
+            simulate_cluster(one, count, "round_robin", **options).attainment(slo) >= attainment for one in faster
+        )
+
+    low, high = 1.0, FACTOR
+    for _ in range(5):
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if kept(middle) else (low, middle)
+    return low
+
+
 def _assumptions(
     load: Workload, model: ModelSpec, gpu: GPUSpec, size: int, samples: int, length: int, costs: Sequence[str]
 ) -> tuple[str, ...]:
@@ -254,7 +292,7 @@ def _assumptions(
         f"{percentile(load.output, 50):.0f} and P99 {percentile(load.output, 99):.0f} tokens. Tomorrow is like it.",
         "Requests are dealt out in turn to equal replicas, first come, first served at each; a router that looks may "
         "do with fewer.",
-        f"Intervals come from {samples} traces made of blocks of this one (replicas: {length} requests each); "
+        f"Intervals come from {samples} traces made of blocks of this one ({length} requests each to count replicas); "
         "a day of another kind is in none.",
         "No replica fails, none is restarted, and nobody is refused for load.",
     ]

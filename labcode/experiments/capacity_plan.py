@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import nan
 from typing import Any
 
 from labcode.experiments.intervals import Interval
@@ -64,15 +63,32 @@ class Sizing:
     replicas: tuple[int, ...]
     attainment: tuple[tuple[int, float], ...]
 
+    @property
+    def least(self) -> int:
+        """The smallest of the numbers; 0 if for some trace none is enough."""
+        return min(self.replicas)
+
+    @property
+    def most(self) -> int:
+        """The largest of the numbers."""
+        return max(self.replicas)
+
     def spread(self) -> str:
         """Return the smallest and the largest number in words."""
-        low, high = min(self.replicas), max(self.replicas)
-        return str(low) if low == high else f"{low} to {high}"
+        return str(self.least) if self.least == self.most else f"{self.least} to {self.most}"
 
 
 @dataclass(frozen=True)
 class CapacityPlan:
-    """The answer, and all that it rests on."""
+    """The answer, and all that it rests on.
+
+    Attributes
+    ----------
+    faster : dict of str to float
+        By which factor, at most 4, all resampled traces may come faster before so many replicas miss the SLO, by price.
+    ceiling : float
+        Share of the requests that meet the SLO alone on a replica.
+    """
 
     trace: str
     requests: int
@@ -85,27 +101,19 @@ class CapacityPlan:
     setting: Setting
     rated: tuple[Rated, ...]
     sizing: tuple[Sizing, ...]
+    faster: dict[str, float]
     ceiling: float
     assumptions: tuple[str, ...]
 
     @property
     def replicas(self) -> int:
         """Enough for the trace and for every resampled one, under the dearer price; 0 if no number is."""
-        found = [count for one in self.sizing for count in one.replicas]
-        return 0 if min(found) == 0 else max(found)
+        return max(one.most for one in self.sizing) if all(one.least for one in self.sizing) else 0
 
     @property
     def gpus(self) -> int:
         """GPUs for that many replicas."""
         return self.replicas * self.per_replica
-
-    @property
-    def share_used(self) -> dict[str, float]:
-        """Share of what the replicas keep up that the trace asks for on average, by price; NaN without replicas."""
-        rates = {one.cost: one.rate.mean for one in self.rated if one.setting == self.setting}
-        return {
-            cost: self.rate / (self.replicas * rate) if self.replicas * rate else nan for cost, rate in rates.items()
-        }
 
     @property
     def as_good(self) -> tuple[Setting, ...]:
@@ -131,16 +139,12 @@ class CapacityPlan:
         )
 
     def headroom(self) -> str:
-        """Return how much of their rate the replicas are asked for, and how the setting was chosen, in words."""
-        shares = " and ".join(f"{share:.0%} ({cost} price)" for cost, share in self.share_used.items())
+        """Return how much more the replicas can take, and how the setting was chosen, in words."""
         chosen = "The setting is the one with the largest product of the rates under all prices"
         if not self.replicas:
             return f"{chosen}."
-        return (
-            f"On average the trace asks for {shares} of what so many replicas keep up within the SLO when each is "
-            "tried alone; bursts take the rest. (More than 100% is possible: dealing out in turn makes arrivals more "
-            f"even.) {chosen}."
-        )
+        more = " and ".join(f"{factor:.2f} times the rate ({cost} price)" for cost, factor in self.faster.items())
+        return f"The same replicas keep the SLO for all resampled traces up to {more}. {chosen}."
 
     def to_json(self) -> dict[str, Any]:
         """Return everything as plain values."""
@@ -158,7 +162,7 @@ class CapacityPlan:
             "gpus": self.gpus,
             "replicas": self.replicas,
             "gpus_per_replica": self.per_replica,
-            "share_used": {cost: share if share == share else None for cost, share in self.share_used.items()},
+            "headroom": self.faster if self.replicas else None,
             "setting": self.setting.options(),
             "as_good": [one.options() for one in self.as_good],
             "ceiling": self.ceiling,

@@ -134,7 +134,7 @@ def azure(table: Table, name: str) -> Workload:
 
 
 def burstgpt(table: Table, name: str) -> Workload:
-    """Return the workload of a BurstGPT trace (Wang et al., 2024).
+    """Return the workload of a BurstGPT trace (Wang et al., 2025).
 
     Its files ``BurstGPT_*.csv`` hold failures, with a response of no tokens: nobody knows how long they would have
     been, so such a row is refused; ``BurstGPT_without_fails_*.csv`` leave them out. Model and Log Type are not read.
