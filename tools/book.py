@@ -51,11 +51,10 @@ def succeeds(command: list[str]) -> bool:
 
 
 def build_labs(workers: int) -> bool:
-    """Compute the data files of the labs that changed, and the playground's engine; return whether that went well."""
+    """Compute the labs that changed and what pages load beside them; return whether that went well."""
     out = BUILD / "assets" / "labs"
     labs = [sys.executable, "-m", "labcode.course.labs", str(out), "--workers", str(workers)]
-    playground = [sys.executable, "-m", "labcode.course.playground", str(out / "playground-engine.js")]
-    return succeeds(labs) and succeeds(playground)
+    return succeeds(labs) and succeeds([sys.executable, "-m", "labcode.course.page_assets", str(out)])
 
 
 def page_makers() -> str:

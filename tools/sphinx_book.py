@@ -22,7 +22,15 @@ from tools.vendor import gather
 
 # jupyter-book always loads these; they put the addresses of public servers into pages, for what the book does not use.
 UNWANTED = ("sphinx_thebe", "sphinx_comments")
-LAB_ASSETS = ("labs.css", "labs-charts.js", "labs-ask.js", "labs-flow.js", "labs-tools.js", "labs.js")
+LAB_ASSETS = (
+    "labs.css",
+    "labs-charts.js",
+    "labs-ask.js",
+    "labs-flow.js",
+    "labs-tools.js",
+    "labs.js",
+    "labs-exercises.js",
+)
 
 #: What one page alone needs: its name, and the files, in the order in which they are loaded.
 PAGE_ASSETS = {"book/playground": ("playground.css", "playground-numbers.js", "playground.js")}

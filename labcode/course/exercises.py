@@ -94,6 +94,24 @@ def building_tasks() -> dict[str, Task]:
     return tasks()
 
 
+def verdict(asked: Exercise, given: float) -> str:
+    """Return "right", or what is off about a number that was given as the answer to `asked`.
+
+    `book/assets/labs-exercises.js` judges by the same rules.
+    """
+    right = float(asked.answer())
+    # Whole numbers that went through floating-point sums still have to compare equal.
+    accepted = (right, 100 * right) if asked.share else (right,)
+    if any(math.isclose(given, one, rel_tol=max(asked.tolerance, 1e-9), abs_tol=1e-12) for one in accepted):
+        return "right"
+    if right and given:
+        for factor, meaning in SLIPS.items():
+            if math.isclose(given, factor * right, rel_tol=max(asked.tolerance, 1e-6)):
+                return f"not yet: {meaning}"
+    direction = "too large" if given > right else "too small"
+    return f"not yet: {direction} ({asked.question})"
+
+
 class Check:
     """`check("8.3a", value)` for a number, `check.code("7.build", function)` for a function that a reader has built."""
 
@@ -108,17 +126,7 @@ class Check:
         known = exercises()
         if id not in known:
             raise ValueError(f"id = {id!r}: known are {', '.join(known)}")
-        asked, given, right = known[id], number("value", value), float(known[id].answer())
-        # Whole numbers that went through floating-point sums still have to compare equal.
-        accepted = (right, 100 * right) if asked.share else (right,)
-        if any(math.isclose(given, one, rel_tol=max(asked.tolerance, 1e-9), abs_tol=1e-12) for one in accepted):
-            return "right"
-        if right and given:
-            for factor, meaning in SLIPS.items():
-                if math.isclose(given, factor * right, rel_tol=max(asked.tolerance, 1e-6)):
-                    return f"not yet: {meaning}"
-        direction = "too large" if given > right else "too small"
-        return f"not yet: {direction} ({asked.question})"
+        return verdict(known[id], number("value", value))
 
     def code(self, id: str, function: Callable[..., Any]) -> str:
         """Run the hidden tests of a building task on `function`: "right", or the first case that fails and why.

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from labcode.course.exercise_page import chapter_of, scripts, veiled
 from labcode.course.exercises import building_tasks, check, exercises
 
 BOOK = Path(__file__).resolve().parents[2] / "book"
@@ -50,3 +51,14 @@ def test_every_check_in_the_book_names_an_exercise():
         id for page in BOOK.glob("*.ipynb") for id in re.findall(r'check\.code\(\\"([^"\\]+)\\"', page.read_text())
     }
     assert built <= set(building_tasks())
+
+
+def test_the_pages_file_has_every_exercise_and_no_answer_to_read():
+    files = scripts(exercises().values())
+    assert set(files) == {chapter_of(id) for id in exercises()}
+    for id, asked in exercises().items():
+        text, answer = files[chapter_of(id)], float(asked.answer())
+        assert f'"{id}": [' in text
+        if len(str(answer)) > 5:
+            assert str(answer) not in text.replace(asked.question, "")
+    assert veiled("[1.0, 0.1, false]", "1.1") != veiled("[1.0, 0.1, false]", "1.2")
