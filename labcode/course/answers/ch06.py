@@ -45,9 +45,9 @@ def context_of_equal_flops() -> float:
 
 
 @exercise("6.4", 0)
-def pairs_in_two_chunks() -> float:
-    """Useful pairs of the 37-token prompt in chunks of 20 and 17, both together."""
-    return SeqWork(20).pairs + SeqWork(17, 20).pairs
+def pairs_in_three_chunks() -> float:
+    """Useful pairs of a 60-token prompt in chunks of 30, 20 and 10, all together."""
+    return SeqWork(30).pairs + SeqWork(20, 30).pairs + SeqWork(10, 50).pairs
 
 
 def attend(query: Floats, keys: Floats, values: Floats) -> Floats:

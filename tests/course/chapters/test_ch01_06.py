@@ -76,7 +76,7 @@ def test_answers():
     assert exercises()["1.1"].answer() == pytest.approx(31.3, abs=0.3)
     assert exercises()["1.2"].answer() == pytest.approx(237.4, abs=0.1)
     assert exercises()["1.3"].answer() == pytest.approx(1914.5, abs=0.1)
-    assert [exercises()[key].answer() for key in ("1.5", "6.1a", "6.1b", "6.4")] == [104, 253, 610, 703]
+    assert [exercises()[key].answer() for key in ("1.5", "6.1a", "6.1b", "6.4")] == [104, 253, 610, 1830]
     assert exercises()["6.3"].answer() == 26_624
     assert check("6.2", 185 / 49) == "right"
     assert check("1.4", 350).startswith("not yet: a thousand times too large")
