@@ -16,7 +16,12 @@ from sphinx.application import Sphinx
 from tools.execute import cached_values
 from tools.numbers import page_source
 
-BADGES = {"paper GPU": "num-paper", "measured here": "num-measured", "quoted": "num-quoted"}
+BADGES = {
+    "paper GPU": "num-paper",
+    "measured here": "num-measured",
+    "quoted": "num-quoted",
+    "arithmetic": "num-arithmetic",
+}
 
 
 def use_own_measurements(app: Sphinx, name: str, content: list[str]) -> None:

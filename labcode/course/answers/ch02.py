@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 import numpy as np
 import pandas as pd
 
+from labcode.course.code_tasks import Attempt, task
 from labcode.course.exercises import exercise
 from labcode.course.labs.ch02_chunks import log_of
 from labcode.course.labs.ch02_denominators import window_summary
@@ -118,3 +123,46 @@ def divided_interval() -> float:
 def largest_itl() -> float:
     """Largest inter-token latency, s."""
     return pieces()[3]
+
+
+def attained(requests: Sequence[Mapping[str, Any]], ttft: float, tpot: float) -> float:
+    """Return the share of the submitted requests that finished within both limits (s); of none it is NaN."""
+    kept = 0
+    for request in requests:
+        times = request["times"]
+        if request["outcome"] == "finished" and times and times[0] - request["arrival"] <= ttft:
+            kept += len(times) == 1 or (times[-1] - times[0]) / (len(times) - 1) <= tpot
+    return kept / len(requests) if requests else math.nan
+
+
+@task("2.build", limit=5.0)
+def build_attained(attempt: Attempt) -> None:
+    """attained(requests, ttft, tpot): the share of the submitted requests that kept both limits."""
+
+    def request(arrival: float, times: Sequence[float], outcome: str = "finished") -> dict[str, Any]:
+        return {"arrival": arrival, "times": list(times), "outcome": outcome}
+
+    good, refused = request(2.0, [2.5, 2.75, 3.0]), request(0.0, [], "refused")
+    attempt.returns(1.0, [good], 0.5, 0.25)  # exactly at both limits is within them
+    attempt.returns(0.0, [good], 0.25, 0.25)
+    attempt.returns(0.0, [good], 0.5, 0.125)
+    attempt.returns(1.0, [request(0.0, [0.25, 0.25, 0.75])], 1.0, 0.25)  # a mean over gaps: one of 0.5 s may be in it
+    attempt.returns(1.0, [request(0.0, [0.5])], 0.5, 0.001)  # one token: no time between tokens to miss
+    attempt.returns(0.5, [good, refused], 0.5, 0.25)  # the refused stay in the denominator
+    attempt.returns(0.5, [good, request(0.0, [0.25, 0.5], "failed")], 0.5, 0.25)  # tokens, but no answer
+    attempt.returns(1 / 3, [good, request(0.0, [0.25], "unfinished"), request(0.0, [], "timed_out")], 0.5, 0.25)
+    empty = attempt([], 1.0, 1.0)
+    attempt.require(isinstance(empty, float) and math.isnan(empty), f"returned {empty!r}: the share of nothing is NaN")
+    rng = np.random.default_rng(2)
+    for _ in range(60):
+        outcomes = ("finished", "finished", "finished", "refused", "failed", "cancelled", "unfinished")
+        drawn = [
+            request(
+                float(i),
+                (i + np.cumsum(rng.integers(1, 5, rng.integers(1, 6))) / 8).tolist(),
+                str(rng.choice(outcomes)),
+            )
+            for i in range(int(rng.integers(1, 12)))
+        ]
+        limits = float(rng.integers(1, 5) / 8), float(rng.integers(1, 5) / 8)
+        attempt.returns(attained(drawn, *limits), drawn, *limits)

@@ -2,8 +2,24 @@
 
 from __future__ import annotations
 
+import heapq
+from collections.abc import Sequence
+
+import numpy as np
+
+from labcode.course.code_tasks import Attempt, task
 from labcode.course.exercises import exercise
-from labcode.queueing import MG1, MG1PS, MM1, SharedServer, decode_speed, little, stage_level, union_bound
+from labcode.queueing import (
+    MG1,
+    MG1PS,
+    MM1,
+    SharedServer,
+    decode_speed,
+    little,
+    poisson_arrivals,
+    stage_level,
+    union_bound,
+)
 
 STAYS = ([0, 1, 2], [2, 4, 3])  # exercise 3.1: arrivals and ends, s
 RATE, TOKENS, FIXED, SLOPE, PLACES = 16.0, 290.0, 0.006, 0.00003, 256  # exercise 3.5
@@ -103,3 +119,33 @@ def present() -> float:
 def fixed_point() -> float:
     """Number present when fluctuations are ignored."""
     return RATE * TOKENS * FIXED / (1 - RATE * TOKENS * SLOPE)
+
+
+def waits(arrivals: Sequence[float], services: Sequence[float], servers: int) -> list[float]:
+    """Return how long each request waits in one queue before `servers` servers, first come, first served (s)."""
+    free, waited = [0.0] * servers, []
+    for arrival, service in zip(arrivals, services, strict=True):
+        start = max(arrival, heapq.heappop(free))
+        heapq.heappush(free, start + service)
+        waited.append(start - arrival)
+    return waited
+
+
+@task("3.build", limit=10.0)
+def build_waits(attempt: Attempt) -> None:
+    """waits(arrivals, services, servers): the wait of each request, first come, first served."""
+    attempt.returns([], [], [], 1)
+    attempt.returns([0.0, 1.0, 2.0], [0.0, 1.0, 2.0], [2.0, 2.0, 2.0], 1)
+    attempt.returns([0.0, 0.0, 1.0, 0.0], [0.0, 0.0, 1.0, 9.0], [2.0, 5.0, 1.0, 1.0], 2)  # whoever is free first
+    attempt.returns([0.0, 0.0], [5.0, 8.0], [2.0, 1.0], 1)  # the server has been idle: no wait is negative
+    attempt.returns([0.0, 0.0, 2.0, 2.0], [0.0, 0.0, 0.0, 0.0], [2.0, 2.0, 1.0, 1.0], 2)
+    attempt.returns([0.0, 0.0, 0.0], [1.0, 1.0, 1.0], [4.0, 4.0, 4.0], 3)
+    rng = np.random.default_rng(3)
+    for servers in (1, 2, 3, 7) * 8:
+        arrivals = np.cumsum(rng.exponential(1.0, 40)).tolist()
+        services = rng.exponential(0.9 * servers, 40).tolist()
+        attempt.returns(waits(arrivals, services, servers), arrivals, services, servers)
+    # Little's law holds the waits against M/M/1: at rho = 0.5 the mean wait is one mean service time.
+    arrivals, services = poisson_arrivals(0.5, 60_000, rng).tolist(), rng.exponential(1.0, 60_000).tolist()
+    mean = float(np.mean(attempt(arrivals, services, 1)))
+    attempt.require(abs(mean - 1) < 0.1, f"the mean wait of an M/M/1 queue at half load is {mean:.2f} s, not 1")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
+from labcode.course.code_tasks import Attempt, Violation, task
 from labcode.course.exercises import exercise
 from labcode.experiments.goodput import goodput
 from labcode.simulate import simulate
@@ -16,7 +18,7 @@ STATIC = {"engine": "static", "max_bs": 64, "memory": "unlimited"}
 
 
 def machines(memory: str, n: int) -> int:
-    """Return how many GPUs it takes, from the mean goodput of five draws of `n` requests."""
+    """Return how many GPUs it takes, from the mean largest rate of five draws of `n` requests."""
     rates = [goodput(chat(n, 1.0, seed), memory=memory).rate for seed in range(5)]
     return math.ceil(WANTED / float(np.mean(rates)))
 
@@ -114,6 +116,52 @@ def fluid_recovery() -> float:
 
 @exercise("8.4d", 0.002)
 def requests_needed() -> float:
-    """Requests for a fluid goodput within 5 % of the drain rate."""
+    """Requests for a largest rate of the fluid queue within 5 % of the drain rate."""
     credit = 1.0 * 45 / (1 - 1 / 1.05)
     return math.ceil((credit + 256) / 0.9)
+
+
+LEAST = 0.001  # requests/s: below this the search of 8.build gives up
+
+
+def bracket(attained: Callable[[float], float], target: float, first: float, tolerance: float) -> tuple[float, float]:
+    """Return (low, high) around the rate at which `attained` falls below `target`: high <= (1 + tolerance) low."""
+    low, high = 0.0, 0.0
+    rate = first
+    while not (low and high):
+        if attained(rate) >= target:
+            low, rate = rate, 2 * rate
+        elif rate <= LEAST:
+            return 0.0, rate
+        else:
+            high, rate = rate, max(rate / 2, LEAST)
+    while high > (1 + tolerance) * low:
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if attained(middle) >= target else (low, middle)
+    return low, high
+
+
+@task("8.build", limit=5.0)
+def build_bracket(attempt: Attempt) -> None:
+    """largest_rate(attained, target, first, tolerance): the pair (low, high) around the largest rate."""
+    rng = np.random.default_rng(8)
+    cases = [(16.0, 16.0, 0.01), (16.0, 1.0, 0.01), (16.0, 500.0, 0.01), (0.01, 100.0, 0.1), (3000.0, 0.1, 0.001)]
+    cases += [(float(10 ** rng.uniform(-1, 3)), float(10 ** rng.uniform(-1, 3)), 0.02) for _ in range(20)]
+    for limit, first, tolerance in cases:
+        for target in (0.9, 0.99):
+            asked: dict[float, float] = {}
+
+            def attained(rate: float, limit: float = limit, target: float = target, asked: dict = asked) -> float:
+                if not (isinstance(rate, int | float) and 0 < rate < 1e6):
+                    raise Violation(f"asked for a rate of {rate!r}")
+                if len(asked) > 60:
+                    raise Violation("asked for more than 60 rates: each is a whole simulation")
+                asked[rate] = target if rate <= limit else target * limit / rate  # exactly at the target is enough
+                return asked[rate]
+
+            low, high = attempt(attained, target, first, tolerance)
+            attempt.require(low in asked and high in asked, f"returned {low, high}: say what was seen, not more")
+            attempt.require(low <= limit < high, f"returned {low, high}, but the largest rate is {limit:.4g}")
+            attempt.require(high <= (1 + tolerance) * low * (1 + 1e-12), f"returned {low, high}: not narrow enough")
+    hopeless = attempt(lambda rate: 0.5, 0.9, 4.0, 0.01)
+    attempt.require(hopeless[0] == 0 and 0 < hopeless[1] <= LEAST, f"returned {hopeless}: no rate keeps that promise")
