@@ -33,7 +33,10 @@ LAB_ASSETS = (
 )
 
 #: What one page alone needs: its name, and the files, in the order in which they are loaded.
-PAGE_ASSETS = {"book/playground": ("playground.css", "playground-numbers.js", "playground.js")}
+PAGE_ASSETS = {
+    "book/playground": ("playground.css", "playground-numbers.js", "playground.js"),
+    "book/a6-pitfalls": ("quiz.css", "quiz.js"),
+}
 
 
 def use_fresh_cache(app: Sphinx, config: Config) -> None:

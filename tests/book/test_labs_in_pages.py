@@ -105,3 +105,25 @@ def test_an_address_brings_a_setting_back(contexts: dict[str, Any], book_url: st
         assert control.input_value() == value
     finally:
         again.close()
+
+
+@pytest.mark.slow
+@pytest.mark.browser
+def test_quiz_by_keyboard_and_without_a_script(browser: Any, book_url: str) -> None:
+    with closing(browser.new_context(java_script_enabled=False)) as plain:
+        page = plain.new_page()
+        page.goto(f"{book_url}/book/a6-pitfalls.html")
+        assert page.locator(".quiz-question details:not([open])").count() == 8
+        assert page.locator(".quiz button").count() == 0
+    with closing(browser.new_context()) as context:
+        page = context.new_page()
+        page.goto(f"{book_url}/book/a6-pitfalls.html")
+        first = page.locator(".quiz-question").first
+        assert first.locator("details").count() == 0 and first.locator(".quiz-said").inner_text() == ""
+        first.locator("button").nth(1).focus()
+        page.keyboard.press("Enter")
+        assert first.locator(".quiz-said").inner_text().startswith("✓ Right.")
+        first.locator("button").nth(0).press("Space")
+        assert first.locator(".quiz-said").inner_text().startswith("✗ Not quite.")
+        page.reload()
+        assert page.locator(".quiz-question").first.locator(".quiz-said").inner_text().startswith("✗")
