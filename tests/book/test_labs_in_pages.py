@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import re
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
