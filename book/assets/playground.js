@@ -261,7 +261,11 @@
     };
     for (const chart of made) {
       const { key } = chart.panel;
-      chart.show({ series: rows[key].map((row) => ({ ...row, y2: null })), marks: marks[key], text: words[key], ...domains(key, rows[key], marks[key]) });
+      const range = domains(key, rows[key], marks[key]);
+      // A limit beyond the chart is said and not drawn.
+      const there = marks[key].filter(([, x, y]) => (x === null || x <= range.xdom[1]) && (y === null || y <= range.ydom[1]));
+      const beyond = there.length < marks[key].length ? ` The limit of ${s.ttft} s lies above the chart.` : "";
+      chart.show({ series: rows[key].map((row) => ({ ...row, y2: null })), marks: there, text: words[key] + beyond, ...range });
     }
     await Promise.all(made.map((chart) => chart.view.runAsync()));
     const head = rival ? ["", "Yours", "First come, first served"] : ["", "This run"];

@@ -110,6 +110,12 @@ def test_by_keyboard_alone_set_run_copied_and_shared(page: Any) -> None:
     wait(page, "30 of 30 finished")
     assert page.url.endswith("#playground?n=30&rate=25.5")
     assert page.locator(".playground-results .lab-chart svg").count() == 4
+    inside = """[...document.querySelectorAll('.lab-chart')].map((chart) => {
+        const box = chart.getBoundingClientRect();
+        const drawn = chart.querySelector('.role-frame .background').getBoundingClientRect();
+        return drawn.height > 100 && drawn.top >= box.top && drawn.bottom <= box.bottom;
+    })"""
+    assert page.evaluate(inside) == [True] * 4, "a limit far above the values does not push the chart away"
     assert (
         page.locator(".lab-lane").count() == 1
         and "30 of 30 gone" not in page.locator(".lab-flow .lab-text").inner_text()
