@@ -13,6 +13,7 @@ import pytest
 
 from labcode import simulate, workload
 from labcode.course.labs import find
+from labcode.course.labs.ch12_flow import serve as serve_pages
 from labcode.labkit.build import build_lab, build_vega
 from labcode.labkit.flow import Flow, Lane, Life, compact, counts, lane_of, most_tokens
 from labcode.labkit.flow_picture import frame, pictures
@@ -25,6 +26,7 @@ from tools.sphinx_book import LAB_ASSETS
 
 ASSETS = Path(__file__).resolve().parents[2] / "book" / "assets"
 LAB = find("ch07-flow")
+CHUNKED, PREEMPTED = find("ch10-flow"), find("ch12-flow")
 
 
 def both() -> dict[str, Any]:
@@ -56,6 +58,36 @@ def test_a_lane_is_what_the_run_did(name):
         assert sum(counts(lane, t)) == sum(life.arrival <= t for life in lane.lives)
     if name == "static":
         assert any(counts(lane, t)[2] for t in np.linspace(0, lane.end, 200)), "somebody sits there finished"
+
+
+@pytest.mark.parametrize("setting", [{"blocks": 20}, {"blocks": 28, "action": "swap"}], ids=str)
+def test_who_is_preempted_leaves_its_seat_and_comes_back(setting):
+    whole = PREEMPTED.whole(setting)
+    run, _ = serve_pages(whole["blocks"], whole["action"], whole["victim"])
+    lane = PREEMPTED.run(**setting).flow.lanes[1]
+    assert run.record.preemptions.sum() > 0
+    for life, lost in zip(lane.lives, run.record.preemptions):
+        assert len(life.stays) == (1 + lost if lost else 0)
+        assert not lost or (life.stays[0][0] == life.admitted and life.stays[-1][1] == life.left)
+    for t in np.linspace(0, lane.end, 200):
+        seats = [stay[1] for life in lane.lives if (stay := life.stay(t))]
+        assert len(set(seats)) == len(seats) <= lane.seats
+        assert sum(counts(lane, t)) == sum(life.arrival <= t for life in lane.lives)
+    # Where a record has the number of those who run at a time, the lane shows as many.
+    segments = run.record.segments
+    for start, end, n in zip(segments["start"], segments["end"], segments["n_prefill"] + segments["n_decode"]):
+        assert sum(counts(lane, (start + end) / 2)[1:3]) == n
+
+
+def test_a_prompt_in_chunks_fills_its_blocks_step_by_step():
+    lane = CHUNKED.run(length=4000, budget=512).flow.lanes[1]
+    (long,) = (life for life in lane.lives if life.chunks)
+    assert long.chunks[-1] == (long.tokens[0], 4000) and len(long.chunks) > 7
+    written = []
+    for t, _ in long.chunks:
+        found = re.search(r"KV cache: (\d+) of", frame(lane, t + 1e-6, most_tokens([lane])))
+        written.append(int(found[1]))
+    assert written == sorted(written) and written[-1] - written[0] > 90
 
 
 def test_a_frame_has_a_notch_for_each_token_and_a_cell_for_each_block():
@@ -132,6 +164,7 @@ def opened(browser: Any, url: str, **options: Any) -> Any:
 def test_page_and_python_draw_the_same_frames(browser: Any, site: Path) -> None:
     settings = [LAB.default, {"rate": 80, "seats": 2, "lengths": "all alike"}, {"rate": 10, "seats": 8}]
     flows = [LAB.run(**setting).flow for setting in settings]
+    flows += [CHUNKED.run(length=4000, budget=512).flow, CHUNKED.run(others=15).flow, PREEMPTED.run(blocks=20).flow]
     with serving(site) as url:
         page = opened(browser, url)
         for flow in flows:

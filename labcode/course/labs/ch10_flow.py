@@ -10,7 +10,7 @@ from labcode import simulate, workload
 from labcode.cost import paper
 from labcode.labkit.flow import Flow, lane_of
 from labcode.labkit.lab import Control, Lab, Result
-from labcode.labkit.panel import Axis, Panel, Series
+from labcode.labkit.panel import Axis, Mark, Panel, Series
 from labcode.labkit.prediction import Prediction, graded
 from labcode.labkit.watch import Watched
 from labcode.labkit.words import counted
@@ -78,6 +78,7 @@ def compute(length: int, budget: int, others: int) -> Result:
             Series("in chunks", "step", *way_in(clock, others)),
             Series("whole", "step", *way_in(before, others), role="baseline"),
         ),
+        marks=(Mark("hline", length, "the whole prompt"),),
         text=f"Its first token comes {first:.0f} ms after its arrival in chunks, {firsts:.0f} ms with whole prompts.",
     )
     flow = Flow("The same requests, whole prompts and chunks", lanes, round(COMES + 0.6 * firsts / 1e3, 4))

@@ -54,9 +54,10 @@ def seated(run: Run) -> tuple[tuple[float, ...], tuple[float, ...]]:
 
 def compute(blocks: int, action: str, victim: str) -> Result:
     """Serve the same requests with a reservation and with pages."""
+    oracle = "Reserved (oracle)"
     (kept, before), (paged, clock) = serve(blocks, None, victim), serve(blocks, action, victim)
     lanes = (
-        lane_of(kept, "Reserved (oracle)", SEATS, BLOCK, lambda prompt, output: prompt + output - 1, watched=before),
+        lane_of(kept, oracle, SEATS, BLOCK, lambda prompt, output: prompt + output - 1, watched=before),
         lane_of(paged, f"Pages, {action}", SEATS, BLOCK, watched=clock),
     )
     lost, again = int(paged.record.preemptions.sum()), int(paged.record.recomputed.sum())
@@ -92,8 +93,8 @@ def compute(blocks: int, action: str, victim: str) -> Result:
     flow = Flow("The same requests, reserved and in pages", lanes, round(0.4 * float(min(ends)), 4))
     return Result(
         (wait, places),
-        f"{blocks} blocks, {action}, victim {victim}: {counted(lost, 'preemptions')}; all is done after {ends[1]:.2f} s "
-        f"with pages and {ends[0]:.2f} s with reservations.",
+        f"{blocks} blocks, {action}, victim {victim}: {counted(lost, 'preemptions')}; all is done after "
+        f"{ends[1]:.2f} s with pages and {ends[0]:.2f} s with reservations.",
         flow,
     )
 
