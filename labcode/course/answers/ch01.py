@@ -37,8 +37,8 @@ def context_of_equal_bytes() -> float:
 
 @exercise("1.4", 1e-6)
 def filling_wait() -> float:
-    """Mean wait until a batch of 8 has filled at 10 requests/s, s."""
-    return (8 - 1) / (2 * 10)
+    """Mean wait until a batch of 16 has filled at 5 requests/s, s."""
+    return (16 - 1) / (2 * 5)
 
 
 @exercise("1.5", 0)

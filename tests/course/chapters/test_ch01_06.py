@@ -79,11 +79,11 @@ def test_answers():
     assert [exercises()[key].answer() for key in ("1.5", "6.1a", "6.1b", "6.4")] == [104, 253, 610, 1830]
     assert exercises()["6.3"].answer() == 26_624
     assert check("6.2", 185 / 49) == "right"
-    assert check("1.4", 350).startswith("not yet: a thousand times too large")
+    assert check("1.4", 1500).startswith("not yet: a thousand times too large")
 
 
 def test_waiting_to_fill_by_simulation():
-    gaps = np.random.default_rng(0).exponential(1 / 10, (20_000, 8))
+    gaps = np.random.default_rng(0).exponential(1 / 5, (20_000, 16))
     arrivals = gaps.cumsum(axis=1)
     waits = arrivals[:, -1:] - arrivals
     assert waits.mean() == pytest.approx(exercises()["1.4"].answer(), rel=0.02)
