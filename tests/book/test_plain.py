@@ -64,6 +64,14 @@ def test_references_within_the_book_are_right() -> None:
     assert wrong_references(ROOT) == []
 
 
+def test_every_reference_can_be_followed() -> None:
+    """A DOI, an address or an arXiv number; the exceptions are a book, a talk and an article with none that we know."""
+    text = (ROOT / "book" / "references.bib").read_text(encoding="utf-8")
+    entries = re.findall(r"^@\w+\{([\w-]+),(.*?)^\}", text, re.M | re.S)
+    bare = {key for key, body in entries if not re.search(r"\b(doi|url) = |arXiv:\d{4}\.\d{5}", body)}
+    assert len(entries) > 40 and bare == {"kleinrock1975queueing", "tene2015latency", "cohen1979sharing"}
+
+
 def test_bibliography_is_what_the_references_give() -> None:
     assert bibliography(["--check"]) == 0, "run `python -m tools.bibliography`"
 
