@@ -48,8 +48,9 @@ SOURCES = {
 HEAD = """\
 # All exercises · 全部练习
 
-Each exercise stands in its chapter, with a folded answer. Most check your numbers, with `check("8.3a", value)` in a kernel or in the field
-below the exercise on the page; those called *build* take a function of yours, `check.code("5.build", your_function)`.
+Each exercise stands in its chapter, with a folded answer. Most check your numbers, with `check("8.3a", value)` in a
+kernel or in the field below the exercise on the page; those called *build* take a function of yours,
+`check.code("5.build", your_function)`.
 
 <!-- Written by `python -m tools.exercises` from the chapters; edit those. -->
 """
@@ -88,7 +89,8 @@ def exercises(root: Path = ROOT) -> list[Exercise]:
             text = "".join(cell["source"])
             if cell["cell_type"] == "markdown":
                 found += [
-                    Exercise(m[3], m[4].strip(), path.name, f"ex-{m[2]}" == anchor(m[3])) for m in HEADING.finditer(text)
+                    Exercise(m[3], m[4].strip(), path.name, f"ex-{m[2]}" == anchor(m[3]))
+                    for m in HEADING.finditer(text)
                 ]
     return found
 
@@ -103,7 +105,9 @@ def missing(found: list[Exercise]) -> list[str]:
         for id in where
         if id not in known
     ]
-    return wrong + [f'{one.page}: exercise {one.id} lacks <a id="{anchor(one.id)}"></a>' for one in found if not one.anchored]
+    return wrong + [
+        f'{one.page}: exercise {one.id} lacks <a id="{anchor(one.id)}"></a>' for one in found if not one.anchored
+    ]
 
 
 def page(found: list[Exercise], titles: dict[str, str]) -> str:
