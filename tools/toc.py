@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-LAST = ["playground", "answers", "reference", "glossary", "bibliography"]
+LAST = ["lecturers", "answers", "reference", "glossary", "bibliography"]
 HEADER = """\
 # Every notebook and page under book/, in reading order. Written by `make toc`; a test holds that nothing is missing.
 format: jb-book
