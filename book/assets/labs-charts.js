@@ -92,12 +92,43 @@ window.labCharts = (function () {
       const options = { mode: "vega", renderer: "svg", actions: false, hover: false, defaultStyle: false, tooltip: false };
       this.view = (await window.labEmbed(inner, { ...this.panel.spec, ...size }, options)).view;
       this.width = size.width;
-      if (this.panel.series.every((series) => series.kind === "cells")) return; // Their letters say it all.
       this.plot.addEventListener("pointermove", (event) => this.point(event));
       this.plot.addEventListener("pointerdown", (event) => this.point(event));
       // A finger that lifts leaves its tip behind, until the next touch elsewhere.
-      this.plot.addEventListener("pointerleave", (event) => { if (event.pointerType !== "touch") this.tip.hidden = true; });
-      document.addEventListener("pointerdown", (event) => { if (!this.plot.contains(event.target)) this.tip.hidden = true; });
+      this.plot.addEventListener("pointerleave", (event) => { if (event.pointerType !== "touch") this.leave(); });
+      document.addEventListener("pointerdown", (event) => { if (!this.plot.contains(event.target) && !this.tip.hidden) this.leave(); });
+      if (this.lab.links && this.lab.links(this)) this.listen();
+    }
+
+    // Where other panels show the same requests, steps or rates, arrow keys walk along the axis and mark each in all of them.
+    listen() {
+      this.plot.tabIndex = 0;
+      this.plot.addEventListener("keydown", (event) => {
+        const way = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+        if (event.key === "Escape") this.leave();
+        if (!way) return;
+        event.preventDefault();
+        const places = this.panel.categories || [...new Set(this.state.series.flatMap((series) => series.x))].sort((a, b) => a - b);
+        const at = places.indexOf(this.marked);
+        const next = places[Math.max(0, Math.min(places.length - 1, at < 0 ? (way > 0 ? 0 : places.length - 1) : at + way))];
+        if (next === undefined) return;
+        this.tell(next);
+        this.lab.said(this.tip.hidden ? `${this.panel.x.title} ${next}` : [...this.tip.children].map((line) => line.textContent).join("; "));
+      });
+      this.plot.addEventListener("blur", () => this.leave());
+    }
+
+    leave() {
+      this.tip.hidden = true;
+      if (this.marked !== undefined && this.lab.mark) this.lab.mark(this, null);
+      this.marked = undefined;
+    }
+
+    // Mark a place on the axis, or none (null); what lies off the axis is not drawn.
+    link(x) {
+      if (this.linkedTo === x) return;
+      this.linkedTo = x;
+      this.view.signal("linked", x).runAsync();
     }
 
     // The chart takes the room it is given: on a phone it is drawn anew, not shrunk.
@@ -152,13 +183,42 @@ window.labCharts = (function () {
         any = any || series.y.some((y) => y !== null);
         view.data("d" + i, values);
       });
-      view.signal("xdom", state.xdom).signal("ydom", state.ydom).signal("note", any ? "" : "no data");
+      this.rescale(state);
+      view.signal("note", any ? "" : "no data").signal("linked", null);
+      this.linkedTo = this.marked = undefined;
       this.ticks();
       this.text.textContent = state.text;
       this.plot.setAttribute("aria-label", `${panel.title}. ${panel.y.label} against ${panel.x.label}. ${state.text}`);
       this.name(state);
       this.tip.hidden = true;
       if (this.numbers.open) this.tabulate();
+    }
+
+    // New ranges come gently, unless the reader wants no motion; `rescaled` says whether they are new.
+    rescale({ xdom, ydom }) {
+      const { view, panel } = this, before = this.range;
+      this.range = { xdom, ydom };
+      cancelAnimationFrame(this.easing);
+      const moved = (name) => Boolean(before) && !(name === "xdom" && panel.categories) && String(before[name]) !== String(this.range[name]);
+      this.rescaled = ["xdom", "ydom"].filter(moved);
+      const now = this.rescaled.length && !window.matchMedia("(prefers-reduced-motion: reduce)").matches ? { xdom: view.signal("xdom"), ydom: view.signal("ydom") } : null;
+      if (!now) { view.signal("xdom", xdom).signal("ydom", ydom); return; }
+      const between = (scale, from, to, part) => from.map((value, i) => (scale === "log" ? value * (to[i] / value) ** part : value + (to[i] - value) * part));
+      for (const name of ["xdom", "ydom"]) if (!this.rescaled.includes(name)) view.signal(name, this.range[name]);
+      const since = performance.now();
+      const step = (time) => {
+        const part = Math.min(1, Math.max(0, (time - since) / 260)), soft = part * part * (3 - 2 * part);
+        for (const name of this.rescaled) view.signal(name, part < 1 ? between(panel[name[0]].scale, now[name], this.range[name], soft) : this.range[name]);
+        view.runAsync().then(() => { if (part === 1) this.apart(); });
+        if (part < 1) this.easing = requestAnimationFrame(step);
+      };
+      this.easing = requestAnimationFrame(step);
+    }
+
+    // What has become of the axes, in words; "" if nothing has.
+    newScale() {
+      const end = (name) => number(this.range[name][1]), axis = { xdom: this.panel.x, ydom: this.panel.y };
+      return this.rescaled.map((name) => `${axis[name].title} now up to ${end(name)} ${axis[name].unit}`.trim()).join(", ");
     }
 
     // The series "ours" of a pinned setting, dotted; null takes them away.
@@ -191,10 +251,10 @@ window.labCharts = (function () {
     // Values nearest to the pointer.
     point(event) {
       const { panel, view, state } = this;
-      const box = this.plot.getBoundingClientRect(), origin = view.origin(), scale = view.scale("x");
+      const box = this.plot.getBoundingClientRect(), origin = view.origin();
       const at = event.clientX - box.left - origin[0], inside = view.width();
-      if (at < -4 || at > inside + 4) { this.tip.hidden = true; return; }
-      const centre = (x, other) => scale.bandwidth ? scale(x) + scale.bandwidth() / 2 : scale(other === null || other === undefined ? x : (x + other) / 2);
+      if (at < -4 || at > inside + 4) { this.leave(); return; }
+      const centre = (x, other) => this.centre(x, other);
       let best = null, gap = Infinity;
       state.series.forEach(function (series, i) {
         const numeric = panel.series[i].kind === "bar" && !panel.categories;
@@ -203,7 +263,21 @@ window.labCharts = (function () {
           if (away < gap) { gap = away; best = { x: numeric ? (x + series.y2[j]) / 2 : x, px }; }
         });
       });
-      if (!best) return;
+      if (best) this.tell(best.x, best.px);
+    }
+
+    centre(x, other) {
+      const scale = this.view.scale("x");
+      return scale.bandwidth ? scale(x) + scale.bandwidth() / 2 : scale(other === null || other === undefined ? x : (x + other) / 2);
+    }
+
+    // The values of every series at a place on the axis, beside it; the same place is marked in the panels that share it.
+    tell(x, px = this.centre(x)) {
+      const { panel, view, state } = this, best = { x, px }, origin = view.origin(), inside = view.width();
+      const centre = (x, other) => this.centre(x, other);
+      if (this.marked !== x && this.lab.mark) this.lab.mark(this, x);
+      this.marked = x;
+      if (panel.series.every((series) => series.kind === "cells")) return; // Their letters say it all.
       const lines = [element("div", { class: "lab-tip-x" }, panel.categories ? best.x : `${panel.x.title}: ${number(best.x)} ${panel.x.unit}`)];
       state.series.forEach(function (series, i) {
         const kind = panel.series[i].kind, numeric = kind === "bar" && !panel.categories;

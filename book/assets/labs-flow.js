@@ -198,6 +198,17 @@ window.labFlow = (function () {
         svg.setAttribute("aria-label", said[i]);
       });
       this.text.textContent = said.join(" ");
+      if (this.marked) this.mark(this.marked);
+      if (this.hear) this.hear(this.t);
+    }
+
+    // Frame a request, by its number from 1, wherever it stands; null frames none.
+    mark(number) {
+      this.marked = number;
+      for (const text of this.lanes.querySelectorAll("text")) {
+        const box = text.previousElementSibling;
+        if (box && box.tagName === "rect" && text.getAttribute("text-anchor") === "middle") box.classList.toggle("lab-marked", text.textContent === String(number));
+      }
     }
 
     start() {

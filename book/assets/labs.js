@@ -96,6 +96,7 @@
       this.inputs = data.controls.map((control, i) => this.input(control, i));
       this.headline = element("p", { class: "lab-headline", role: "status", "aria-live": "polite" });
       this.alt = element("p", { class: "lab-unseen", id: `${this.id}-alt` });
+      this.aside = element("p", { class: "lab-unseen", role: "status" });
       this.charts = data.panels.map((panel) => new Chart(panel, this));
       this.tools = new Tools(this);
       this.words = element("p", { class: "lab-setting" });
@@ -103,9 +104,12 @@
         "aria-label": "Charts", "aria-describedby": `${this.id}-alt` }, ...this.charts.map((chart) => chart.node));
       if (data.flows) {
         this.player = new Player(data.flows[0].title, data.flowLegend, this.id);
+        this.player.hear = (t) => {
+          for (const chart of this.charts) if (chart.panel.x.key === "time" && chart.view) chart.link(chart.panel.x.unit === "ms" ? 1e3 * t : t);
+        };
         panels.prepend(this.player.node);
       }
-      this.stage = element("div", { class: "lab-stage" }, this.words, this.headline, this.tools.note, this.alt, panels);
+      this.stage = element("div", { class: "lab-stage" }, this.words, this.headline, this.tools.note, this.alt, this.aside, panels);
       const live = element("div", { class: "lab-body lab-live" },
         element("div", { class: "lab-side" },
           element("div", { class: `lab-controls lab-controls-${this.inputs.length}`, role: "group", "aria-label": "Controls" }, ...this.inputs.map((input) => input.node)),
@@ -138,6 +142,24 @@
       new ResizeObserver(() => this.fit()).observe(panels);
       this.node.classList.add("lab-ready");
       this.node.dispatchEvent(new CustomEvent("lab:ready", { bubbles: true, detail: { id: this.id } }));
+    }
+
+    // Whether another panel shows what a place on this chart's axis stands for.
+    links(chart) {
+      const { key } = chart.panel.x;
+      return this.charts.some((other) => other !== chart && other.panel.x.key === key) || Boolean(this.data.flows && (key === "request" || key === "time"));
+    }
+
+    // Mark the same place in all panels that have it.
+    mark(from, x) {
+      const { key } = from.panel.x;
+      for (const chart of this.charts) if (chart !== from && chart.panel.x.key === key) chart.link(x);
+      if (this.player && key === "request") this.player.mark(x);
+    }
+
+    // What a screen reader hears of a place that a key walked to.
+    said(words) {
+      this.aside.textContent = words;
     }
 
     input(control, i) {
@@ -209,9 +231,28 @@
       this.alt.textContent = state.alt;
       this.charts.forEach((chart, i) => chart.show(state.panels[i]));
       this.tools.show(setting);
-      if (this.player) this.player.show(this.data.flows[state.flow]);
+      this.sayScales();
+      if (this.player) {
+        this.player.show(this.data.flows[state.flow]);
+        this.player.hear(this.player.t);
+      }
       await Promise.all(this.charts.map((chart) => chart.view.runAsync()));
       this.charts.forEach((chart) => chart.apart());
+    }
+
+    // Axes that changed say so, for a moment beside the chart's title and to a screen reader.
+    sayScales() {
+      const said = [];
+      for (const chart of this.charts) {
+        const words = chart.newScale();
+        chart.title.toggleAttribute("data-scale", Boolean(words));
+        if (!words) continue;
+        chart.title.dataset.scale = "new scale";
+        clearTimeout(chart.fading);
+        chart.fading = setTimeout(() => chart.title.removeAttribute("data-scale"), 2500);
+        said.push(`${chart.panel.title}: ${words}`);
+      }
+      this.aside.textContent = said.join("; ");
     }
 
     // A row of the table of states, with its indices replaced by what they stand for.

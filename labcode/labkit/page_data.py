@@ -138,7 +138,7 @@ class _PanelPage:
         return {
             "key": first.key,
             "title": first.title,
-            "x": self._axis("x", first.x),
+            "x": self._axis("x", first.x) | {"key": first.x.key or first.x.label},
             "y": self._axis("y", first.y),
             "categories": self.categories or None,
             "series": [self._series(s) for s in self.series],

@@ -75,12 +75,16 @@ class Axis:
         Fixed limits, which may differ from state to state where the structure does. Without them the page takes one
         range that holds every state of the lab (or of `Lab.scaled_by`), so that a slider moves the curves and not
         the axis.
+    key : str
+        What a place on this axis is: "request" (its number, from 1), "time", "step" ...  The page marks the same one in
+        all panels of a lab whose x axes have the same key; without one, axes with the same title and unit are the same.
     """
 
     title: str
     unit: str = ""
     scale: str = "linear"
     limits: tuple[float, float] | None = None
+    key: str = ""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "title", said("Axis title", self.title))

@@ -6,7 +6,9 @@ ranges into it:
 - data ``d0``, ``d1``, ... : the rows of each series, ``{x, y, y2}``; bars over numbers have edges ``x`` and ``y2``;
 - data ``p0``, ...: the same of a setting that the reader has pinned, for the series in role "ours";
 - data ``vlines``, ``hlines``, ``points``: the marks, ``{x, y, label, i}``;
-- signals ``xdom``, ``ydom``: ranges; ``xticks``, ``yticks``: positions or null; ``note``: text in place of data.
+- signals ``xdom``, ``ydom``: ranges; ``xticks``, ``yticks``: positions or null; ``note``: text in place of data;
+  ``linked``: the place that the reader points at in another panel, or null.
+
 Colours are CSS variables, so a change of theme repaints a chart without any script.
 """
 
@@ -14,7 +16,7 @@ from __future__ import annotations
 
 from labcode.labkit.panel import Axis, Series
 from labcode.labkit.theme import FONT, ROLE_LOOKS, SHAPES_UP_TO, Look, variable
-from labcode.labkit.vega_overlays import Spec, at, limits, pins, signal, value
+from labcode.labkit.vega_overlays import Spec, at, limits, linked, pins, signal, value
 
 # Lines that run along an edge of the plot are not cut in half.
 _CLIP = {"path": {"signal": "'M-3,-3h' + (width + 6) + 'v' + (height + 6) + 'h' + (-width - 6) + 'Z'"}}
@@ -241,7 +243,7 @@ def panel_spec(x: Axis, y: Axis, series: list[Series], categorical: bool) -> Spe
         place = (bars.index(s.name) if s.kind == "bar" else 0, max(len(bars), 1))
         marks += _series_marks(f"d{i}", s, y.scale == "log", place, categorical)
     held, pinned = pins(series, categorical)
-    marks += pinned + limits(categorical)
+    marks += [*pinned, linked(categorical), *limits(categorical)]
     marks.append(
         {
             "type": "text",
@@ -285,6 +287,7 @@ def panel_spec(x: Axis, y: Axis, series: list[Series], categorical: bool) -> Spe
             {"name": "xticks", "value": None},
             {"name": "yticks", "value": None},
             {"name": "note", "value": ""},
+            {"name": "linked", "value": None},
         ],
         "data": [
             {"name": name, "values": []}

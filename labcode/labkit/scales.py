@@ -85,7 +85,7 @@ def padded(low: float, high: float, scale: str, along: str) -> Range:
     grain = _round_up((high - low) / 8) / 2
     top = math.ceil((high + 0.02 * (high - low)) / grain - 1e-9) * grain
     bottom = low if low == 0 else math.floor(low / grain + 1e-9) * grain
-    return bottom, top
+    return min(bottom, low), max(top, high)
 
 
 def domain(axis: Axis, base: Range | None, here: Range | None, along: str) -> Range:

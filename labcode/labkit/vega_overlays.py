@@ -27,6 +27,25 @@ def at(scale: str, field: str) -> Spec:
     return {"scale": scale, "field": field}
 
 
+def linked(categorical: bool) -> Spec:
+    """Return the mark of what the reader points at in another panel: a line at the signal ``linked``, unless null."""
+    place = "scale('x', linked)" + (" + bandwidth('x') / 2" if categorical else "")
+    there = "linked !== null" if categorical else "linked !== null && inrange(linked, xdom)"
+    return {
+        "type": "rule",
+        "encode": {
+            "update": {
+                "x": signal(f"{there} ? {place} : 0"),
+                "y": value(0),
+                "y2": signal("height"),
+                "stroke": value(variable("mark")),
+                "strokeWidth": value(1.5),
+                "strokeOpacity": signal(f"{there} ? 0.6 : 0"),
+            }
+        },
+    }
+
+
 def pins(series: Sequence[Series], categorical: bool) -> tuple[list[str], list[Spec]]:
     """Return the data sets and the marks that show a pinned setting: dotted, in ink, for each series "ours"."""
     ours = [(i, s) for i, s in enumerate(series) if s.role == "ours" and s.kind != "cells"]

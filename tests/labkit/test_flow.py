@@ -159,6 +159,63 @@ def opened(browser: Any, url: str, **options: Any) -> Any:
     return page
 
 
+LINKED = """lab => [...lab.querySelectorAll('.lab-chart')]
+    .map((chart) => chart.querySelectorAll('.mark-rule line[stroke-opacity="0.6"]').length)"""
+
+
+@pytest.mark.slow
+@pytest.mark.browser
+def test_what_is_pointed_at_is_marked_in_the_other_panels(browser: Any, site: Path) -> None:
+    with serving(site) as url:
+        page = opened(browser, url, reduced_motion="reduce")
+        lab, marked = page.locator("#ch07-flow"), page.locator("#ch07-flow rect.lab-marked")
+        ttft = lab.locator(".lab-chart").first
+        page.wait_for_function(f"({LINKED})(document.querySelector('#ch07-flow'))[1] === 1")  # the time that is shown
+        assert marked.count() == 0
+        ttft.focus()
+        for _ in range(9):
+            page.keyboard.press("ArrowRight")
+        nine = [lane.lives[8] for lane in LAB.run().flow.lanes]
+        t = 0.5 * (nine[0].arrival + min(life.left for life in nine))
+        lab.locator(".lab-clock").evaluate("(c, t) => { c.value = t; c.dispatchEvent(new Event('input')); }", 1e4 * t)
+        assert marked.count() == 2, "request 9 in both lanes"
+        assert lab.evaluate(
+            "l => [...l.querySelectorAll('.lab-marked')].every((r) => r.nextElementSibling.textContent === '9')"
+        )
+        assert "Request, by arrival: 9" in lab.locator(".lab-stage p[role=status]").last.inner_text()
+        page.keyboard.press("Escape")
+        assert marked.count() == 0
+        box = ttft.bounding_box()
+        page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+        assert marked.count() == 2
+        page.mouse.move(0, 0)
+        assert marked.count() == 0
+
+
+@pytest.mark.slow
+@pytest.mark.browser
+def test_a_new_scale_is_said_and_eased_to_the_same_end(browser: Any, site: Path) -> None:
+    drawn = []
+    with serving(site) as url:
+        for motion in ("reduce", "no-preference"):
+            page = opened(browser, url, reduced_motion=motion)
+            lab = page.locator("#ch07-flow")
+            before = lab.locator(".lab-chart").first.evaluate("c => c.querySelector('.role-axis-label').textContent")
+            lab.get_by_label("Seats").focus()
+            page.keyboard.press("Home")
+            lab.locator(".lab-panel-title[data-scale='new scale']").first.wait_for()
+            words = lab.locator(".lab-stage > p[role=status]").last.inner_text()
+            assert "Time to first token, request by request: TTFT now up to" in words
+            page.wait_for_timeout(700)
+            chart = lab.locator(".lab-chart").first
+            drawn.append(
+                chart.evaluate("c => [...c.querySelectorAll('.role-axis-label text')].map((t) => t.textContent)")
+            )
+            assert before not in drawn[-1]
+            lab.locator(".lab-panel-title[data-scale]").first.wait_for(state="detached")
+    assert sorted(drawn[0]) == sorted(drawn[1]) and len(drawn[0]) > 4
+
+
 @pytest.mark.slow
 @pytest.mark.browser
 def test_page_and_python_draw_the_same_frames(browser: Any, site: Path) -> None:

@@ -124,5 +124,6 @@ LAB = Lab(
         right=_right,
         why=lambda result: f"Rate × time, what was there before, what stays on: {result.panel('books').text}",
     ),
+    scaled_by=("length",),
     numbers=("arithmetic", "paper"),
 )

@@ -145,6 +145,7 @@ LAB = Lab(
         ),
         reveal={"rho": 0.95},
     ),
+    scaled_by=("rho",),
     numbers=("arithmetic",),
     presets={
         "one fast server": {"queue": "M/M/1"},

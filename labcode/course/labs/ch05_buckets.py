@@ -114,6 +114,7 @@ LAB = Lab(
         why=lambda result: f"{result.panel('fill').text} {result.panel('waits').text}",
         reveal={"rate": 0.5, "buckets": 8, "wait_ms": 1000},
     ),
+    scaled_by=("rate",),
     numbers=("paper",),
     presets={
         "nobody waits for company": {"wait_ms": 0},

@@ -132,5 +132,6 @@ LAB = Lab(
         ),
         reveal={"size": 64},
     ),
+    scaled_by=("sigma",),
     numbers=("paper",),
 )

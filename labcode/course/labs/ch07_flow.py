@@ -63,7 +63,7 @@ def compute(rate: float, seats: int, lengths: str) -> Result:
     wait = Panel(
         "ttft",
         "Time to first token, request by request",
-        Axis("Request, by arrival"),
+        Axis("Request, by arrival", key="request"),
         Axis("TTFT", "ms"),
         (
             Series("continuous", "line", number, tuple(here.tolist())),
@@ -74,7 +74,7 @@ def compute(rate: float, seats: int, lengths: str) -> Result:
     tokens = Panel(
         "tokens",
         "Tokens delivered",
-        Axis("Time", "s"),
+        Axis("Time", "s", key="time"),
         Axis("Tokens"),
         (
             Series("continuous", "line", *delivered(runs["continuous"])),

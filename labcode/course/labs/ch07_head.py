@@ -104,5 +104,6 @@ LAB = Lab(
             f"Large requests wait {_later(result):.1f} times as long on average. {result.panel('ttft').text}"
         ),
     ),
+    scaled_by=("share", "rate"),
     numbers=("paper",),
 )  # fmt: skip

@@ -101,6 +101,7 @@ LAB = Lab(
         ),
         reveal={"rate": 48, "mode": "prefill first"},
     ),
+    scaled_by=("rate",),
     numbers=("paper",),
     presets={
         "prompts first": {"mode": "prefill first"},

@@ -126,5 +126,6 @@ LAB = Lab(
         ),
         why=lambda result: f"{result.panel('memory').text} That is {percent(_written(result))} of what is taken.",
     ),
+    scaled_by=("rate",),
     numbers=("paper",),
 )

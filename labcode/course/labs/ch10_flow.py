@@ -16,7 +16,7 @@ from labcode.labkit.watch import Watched
 from labcode.labkit.words import counted
 from labcode.results.run import Run
 
-SEATS, BLOCK, POOL, COMES = 16, 32, 15_360, 0.08
+BLOCK, POOL, COMES = 32, 11_520, 0.08
 
 
 @cache
@@ -34,7 +34,7 @@ def serve(length: int, others: int, budget: int | None) -> tuple[Run, Watched]:
     load = requests(length, others)
     clock = Watched(load.output.tolist(), paper("llama3-8b", "h100"))
     way = {"prefill": "mixed"} if budget is None else {"prefill": "chunked", "token_budget": budget}
-    return simulate(load, max_bs=SEATS, memory="oracle", capacity=POOL, executor=clock, **way), clock
+    return simulate(load, max_bs=others + 1, memory="oracle", capacity=POOL, executor=clock, **way), clock
 
 
 def gaps(run: Run) -> tuple[tuple[float, ...], tuple[float, ...]]:
@@ -55,8 +55,8 @@ def compute(length: int, budget: int, others: int) -> Result:
     """Serve the same requests with whole prompts and in chunks."""
     (whole, before), (cut, clock) = serve(length, others, None), serve(length, others, budget)
     lanes = (
-        lane_of(whole, "Whole prompts", SEATS, BLOCK, lambda prompt, output: prompt + output - 1, watched=before),
-        lane_of(cut, f"At most {budget} tokens a step", SEATS, BLOCK, lambda prompt, output: prompt + output - 1,
+        lane_of(whole, "Whole prompts", others + 1, BLOCK, lambda prompt, output: prompt + output - 1, watched=before),
+        lane_of(cut, f"At most {budget} tokens a step", others + 1, BLOCK, lambda prompt, output: prompt + output - 1,
                 watched=clock),
     )  # fmt: skip
     pause, paused = (1e3 * float(np.nanmax(run.largest_itl()[:-1])) for run in (cut, whole))
@@ -72,7 +72,7 @@ def compute(length: int, budget: int, others: int) -> Result:
     way = Panel(
         "way",
         "The long prompt on its way into the cache",
-        Axis("Time", "ms"),
+        Axis("Time", "ms", key="time"),
         Axis("Tokens"),
         (
             Series("in chunks", "step", *way_in(clock, others)),

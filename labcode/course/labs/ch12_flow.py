@@ -68,7 +68,7 @@ def compute(blocks: int, action: str, victim: str) -> Result:
     wait = Panel(
         "ttft",
         "Time to first token, request by request",
-        Axis("Request, by arrival"),
+        Axis("Request, by arrival", key="request"),
         Axis("TTFT", "ms"),
         (
             Series("pages", "line", number, tuple(here.tolist())),
@@ -79,7 +79,7 @@ def compute(blocks: int, action: str, victim: str) -> Result:
     places = Panel(
         "seats",
         "Who runs",
-        Axis("Time", "s"),
+        Axis("Time", "s", key="time"),
         Axis("Requests"),
         (
             Series("pages", "step", *seated(paged)),

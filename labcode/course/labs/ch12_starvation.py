@@ -82,5 +82,6 @@ LAB = Lab(
         why=lambda result: result.panel("time").text,
         reveal={"order": "shortest first"},
     ),
+    scaled_by=("rho",),
     numbers=("arithmetic",),
 )  # fmt: skip

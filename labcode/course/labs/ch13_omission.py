@@ -70,5 +70,6 @@ LAB = Lab(
         right=lambda result: graded(_missed(result), (2.5, "1"), (10, "about 5"), (60, "about 20"), beyond="about 200"),
         why=lambda result: result.headline,
     ),
+    scaled_by=("stall", "interval"),
     numbers=("arithmetic",),
 )
