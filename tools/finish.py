@@ -1,8 +1,10 @@
 """The last step of a build: what Sphinx and the theme leave undone in the pages they write.
 
+- Comments, among them the anchors that say how a number was computed, are not shipped.
+- Formulas are set as MathML (tools/mathematics.py); a page loads MathJax only for those that cannot be.
 - Runs of Chinese are marked with their language, so that they are set in a Chinese face and read out in Chinese.
 - The few icons that a page uses stand in it as SVG; the theme would load one and a half megabytes of script for them.
-- A page loads MathJax, the labs, design elements and copy buttons only if it has any; the labs' scripts are one file.
+- A page loads the labs, design elements and copy buttons only if it has any; the labs' scripts are one file.
 - What has words on it is called by them.
 
 Every change leaves a page alone that it has been made to before.
@@ -14,6 +16,9 @@ import hashlib
 import re
 from pathlib import Path
 
+from tools.math_font import NAME as MATH_FACE
+from tools.math_font import characters, write_font
+from tools.mathematics import with_mathml
 from tools.sphinx_book import LAB_ASSETS
 
 HAN = "\u2e80-\u2fdf\u3005-\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
@@ -26,6 +31,11 @@ ICON = re.compile(r'<(i|span)\b([^>]*?)class="([^"]*\bfa-[\w-]+[^"]*)"([^>]*)></
 ICON_SCRIPT = re.compile(r"\s*<script[^>]*scripts/fontawesome\.js[^>]*></script>")
 STYLES = {"fa-solid", "fas", "fa-regular", "far", "fa-brands", "fab", "fa-lg", "fa-fw"}
 MATH = re.compile(r"\s*<script>window\.MathJax[^<]*</script>|\s*<script[^>]*vendor/mathjax/[^>]*></script>")
+#: A formula in TeX's delimiters.
+UNSET = re.compile(r'class="[^"]*\bmath\b[^"]*"[^>]*>\s*(?:\\\(|\\\[|\\begin)')
+BOOK_SHEET = re.compile(r'<link[^>]*href="(?P<folder>[^"]*_static/)book\.css[^"]*"[^>]*>')
+FACE_SHEET = re.compile(rf"\s*<link[^>]*_static/{MATH_FACE}[^>]*>")
+COMMENT = re.compile(r"(?P<kept><(script|style)\b.*?</\2>)|<!--.*?-->", re.S)
 BUNDLE = "book-labs.js"
 LAB_SCRIPT = re.compile(r'\s*<script[^>]*src="([^"]*_static/)labs[\w-]*\.js[^"]*"[^>]*></script>')
 #: What a page has if it needs something, and the tags that load that.
@@ -97,9 +107,21 @@ def inline_icons(html: str, icons: dict[str, tuple[int, int, str]]) -> str:
     return done if ICON.search(done) else ICON_SCRIPT.sub("", done)
 
 
+def without_comments(html: str) -> str:
+    """Return a page without comments; scripts and styles stay as they are."""
+    return COMMENT.sub(lambda m: m["kept"] or "", html)
+
+
 def without_idle_mathjax(html: str) -> str:
-    """Return a page that loads MathJax only if it holds mathematics."""
-    return html if re.search(r'class="[^"]*\bmath\b', html) else MATH.sub("", html)
+    """Return a page that loads MathJax only if it holds a formula that is not set yet."""
+    return html if UNSET.search(html) else MATH.sub("", html)
+
+
+def with_math_font(html: str, mark: str) -> str:
+    """Return a page with formulas that loads the face for them, in the version that `mark` names."""
+    html = FACE_SHEET.sub("", html)
+    sheet = r'\n    <link rel="stylesheet" href="\g<folder>' + f'{MATH_FACE}?v={mark}" />'
+    return BOOK_SHEET.sub(r"\g<0>" + sheet, html, count=1) if "<math" in html else html
 
 
 def without_misnamed(html: str) -> str:
@@ -137,14 +159,19 @@ def finish(folder: Path) -> int:
     icons = icon_paths(script.read_text(encoding="utf-8")) if script.is_file() else {}
     if (folder / "_static" / "labs.js").is_file():
         bundle_labs(folder / "_static")
-    changed = 0
+    finished: dict[Path, tuple[str, str]] = {}
     for path in sorted(folder.rglob("*.html")):
         if "_static" in path.parts:
             continue
         before = path.read_text(encoding="utf-8")
-        lighter = without_unused(without_idle_mathjax(inline_icons(before, icons)))
+        lighter = without_unused(without_idle_mathjax(with_mathml(inline_icons(without_comments(before), icons))))
         after = mark_chinese(without_misnamed(lighter))
-        if after != before:
-            path.write_text(after, encoding="utf-8")
+        finished[path] = before, after
+    mark = write_font(folder / "_static", characters([after for _, after in finished.values()]))
+    changed = 0
+    for path, (before, after) in finished.items():
+        with_face = with_math_font(after, mark)
+        if with_face != before:
+            path.write_text(with_face, encoding="utf-8")
             changed += 1
     return changed

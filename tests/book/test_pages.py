@@ -52,7 +52,7 @@ def test_page_in_a_browser(visit: Visit, view: str) -> None:
 
     # Mathematics: every formula was typeset, none is an error message.
     formulas = page.locator(".bd-article .math.notranslate").count()
-    typeset = page.locator(".bd-article .math.notranslate mjx-container").count()
+    typeset = page.locator(".bd-article .math.notranslate :is(math, mjx-container)").count()
     assert typeset >= formulas
     assert page.locator("mjx-merror, [data-mjx-error]").count() == 0
 

@@ -12,6 +12,8 @@ from tools.finish import (
     icon_paths,
     inline_icons,
     mark_chinese,
+    with_math_font,
+    without_comments,
     without_idle_mathjax,
     without_misnamed,
     without_unused,
@@ -50,10 +52,28 @@ def test_icons_stand_in_the_page_and_an_unknown_one_keeps_the_script() -> None:
     assert inline_icons(unknown, icons) == unknown
 
 
+def test_comments_are_not_shipped() -> None:
+    kept = "<script>x = '<!--a-->';</script><style>b { c: '<!-- -->' }</style>"
+    assert (
+        without_comments(f"{kept}<p>1.5<!--load.mean():.1f--> s</p><!-- \n --><p></p>") == f"{kept}<p>1.5 s</p><p></p>"
+    )
+
+
+def test_a_page_with_formulas_loads_their_face_in_its_newest_version() -> None:
+    sheet = '<link rel="stylesheet" href="../_static/book.css?v=1" />'
+    page = with_math_font(f"<head>{sheet}</head><math></math>", "abc")
+    assert page.count("book-math.css") == 1 and 'href="../_static/book-math.css?v=abc"' in page
+    assert with_math_font(page, "abc") == page
+    assert with_math_font(page, "def").count("book-math.css") == 1
+    assert with_math_font(page.replace("<math></math>", ""), "abc") == f"<head>{sheet}</head>"
+
+
 def test_mathjax_comes_only_where_there_is_mathematics() -> None:
     loads = "<script>window.MathJax = {}</script><script defer src='_static/vendor/mathjax/tex.js'></script>"
     assert without_idle_mathjax(f"{loads}<p>none</p>") == "<p>none</p>"
-    with_math = f'{loads}<span class="math notranslate">x</span>'
+    done = '<span class="math notranslate"><math></math></span>'
+    assert without_idle_mathjax(loads + done) == done
+    with_math = rf'{loads}<span class="math notranslate">\(x\)</span>'
     assert without_idle_mathjax(with_math) == with_math
     assert without_idle_mathjax(f'{loads}<p class="mathjax_ignore">none</p>') == '<p class="mathjax_ignore">none</p>'
 
