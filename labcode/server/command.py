@@ -38,9 +38,7 @@ def add_to(commands: Any) -> None:
     serve.add_argument("--seed", type=int, default=0, help="of the random weights (0)")
     serve.add_argument("--host", default="127.0.0.1", help="address to listen on (127.0.0.1: this machine only)")
     serve.add_argument("--port", type=int, default=8000, help="0 takes a free one (8000)")
-    serve.add_argument(
-        "--profile", metavar="FILE", help="at the end, write what each step computed and how long it took"
-    )
+    serve.add_argument("--profile", metavar="FILE", help="at the end, and on SIGUSR1, write what each step took")
     for name, kind, default in _options():
         said = "none" if default is None else default
         serve.add_argument(f"--{name.replace('_', '-')}", type=kind, default=default, help=f"{HELP[name]} ({said})")

@@ -227,8 +227,13 @@ class Engine:
                     )  # fmt: skip
                 except Exception as error:
                     results = Results(failed=dict.fromkeys(members(plan), f"the model failed: {error}"))
-                self._after(plan, results, shape, start)
+                self._after(plan, results)
+                # Whoever has a token sends it before the model takes the processor again.
                 await asyncio.sleep(0)
+                seconds = self.now() - start
+                self.samples.append((shape, seconds))
+                if self.observer is not None:
+                    self.observer.step(shape, seconds)
             self._drop_gone()
 
     async def _sleep(self, seconds: float) -> None:
@@ -236,7 +241,7 @@ class Engine:
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._wake.wait(), None if seconds == FOREVER else max(0.0, seconds))
 
-    def _after(self, plan: Plan, results: Results, shape: StepShape, start: float) -> None:
+    def _after(self, plan: Plan, results: Results) -> None:
         """Account for a step: tokens to their streams, the buffers' limits, the ends."""
         now = self.now()
         # Tokens first: who finishes now is forgotten by the executor a moment later.
@@ -252,10 +257,6 @@ class Engine:
             full = stream is not None and len(stream.tokens) >= self.output_buffer
             if full and state is not None and state.state is State.DECODING:
                 self.scheduler.pause(number)
-        seconds = self.now() - start
-        self.samples.append((shape, seconds))
-        if self.observer is not None:
-            self.observer.step(shape, seconds)
 
     def _emit(self, stream: Stream, tokens: list[int], now: float) -> None:
         for token in tokens:

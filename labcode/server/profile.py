@@ -14,9 +14,11 @@ COLUMNS = ["n_decode", "decode_kv", "new", "seqs", "pairs", "kv", "seconds"]
 
 
 def write_samples(path: str | Path, samples: Iterable[Sample]) -> None:
-    """Write a row a step: the sums of its shape, and its seconds."""
+    """Write a row a step, the sums of its shape and its seconds; nobody ever finds half of the table."""
     rows = [[*shape[1:], seconds] for shape, seconds in samples]
-    pd.DataFrame(rows, columns=COLUMNS).to_csv(path, index=False)
+    half = Path(path).with_name(Path(path).name + ".part")
+    pd.DataFrame(rows, columns=COLUMNS).to_csv(half, index=False)
+    half.replace(path)
 
 
 def read_samples(path: str | Path) -> list[Sample]:

@@ -95,13 +95,20 @@ async def drain(server: Server, app: FastAPI, seconds: float) -> None:
 async def serve(
     backend: Backend, options: Options, host: str, port: int, ready: Callable[[str], None], profile: str | None = None
 ) -> None:
-    """Serve until a signal comes; `ready` hears the address, and `profile` names a CSV for the last steps' times."""
+    """Serve until a signal comes; `ready` hears the address, and `profile` names a CSV for the last steps' times.
+
+    The table is written at the end, and whenever SIGUSR1 comes: a price that is fitted to it then holds for this very
+    process.
+    """
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in SIGNALS:
         loop.add_signal_handler(number, stopped.set)
     async with serving(backend, options, host, port) as (address, app, _):
+        samples = app.state.engine.samples
+        if profile is not None:
+            loop.add_signal_handler(signal.SIGUSR1, write_samples, profile, samples)
         ready(address)
         await stopped.wait()
     if profile is not None:
-        write_samples(profile, app.state.engine.samples)
+        write_samples(profile, samples)

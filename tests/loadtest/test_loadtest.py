@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import itertools
 import json
 import time
@@ -40,7 +41,11 @@ def test_tokens_and_chunks_are_apart() -> None:
     """Counted by the server: tokens of each chunk; not counted: chunks only, their sizes unknown, no ITL."""
     load = fixed(3, 20.0, 5, 8)
     measured = against(lambda body: tokens(8, sizes=2), lambda target: open_loop(target, load))
-    assert measured.valid and [e.outcome for e in measured.exchanges] == ["finished"] * 3
+    # Whether the schedule was kept to 50 ms is up to the machine; to 5 s, it must have been.
+    assert (
+        dataclasses.replace(measured, tolerance=5.0).valid
+        and [e.outcome for e in measured.exchanges] == ["finished"] * 3
+    )
     assert measured.log.requests["output_tokens"].tolist() == [8, 8, 8]
     assert measured.log.requests["chunks"].tolist() == [4, 4, 4]
     assert set(measured.log.intervals["tokens"]) == {2.0} and not measured.log.per_token
@@ -51,7 +56,7 @@ def test_tokens_and_chunks_are_apart() -> None:
         blind.log.itl()
     single = against(lambda body: tokens(8, delay=0.02), lambda target: open_loop(target, load))
     seconds, _ = single.log.itl()
-    assert len(seconds) == 21 and 0.015 < np.median(seconds) < 0.08
+    assert len(seconds) == 21 and 0.015 < np.median(seconds) < 0.5
 
 
 def test_what_a_request_asks_for() -> None:
@@ -126,7 +131,7 @@ def test_open_and_closed_loop_under_a_slow_server() -> None:
     load = fixed(12, 100.0, 5, 1)
     opened = against(slow, lambda target: open_loop(target, load))
     sent = sorted(e.sent for e in opened.exchanges)
-    assert sent[-1] < 0.3
+    assert sent[-1] < 1.0  # one after the other they would take 2.4 s
     closed = against(slow, lambda target: closed_loop(target, load, users=2))
     events = sorted([(e.sent, 1) for e in closed.exchanges] + [(e.ended, -1) for e in closed.exchanges])
     for _, change in events:
@@ -134,7 +139,7 @@ def test_open_and_closed_loop_under_a_slow_server() -> None:
         most = max(most, under_way)
     assert most == 2 and closed.window[1] > 1.1 and len(closed.exchanges) == 12
     thinking = against(slow, lambda target: closed_loop(target, load, users=12, think=0.4, stop_at=0.5, seed=3))
-    assert thinking.window[1] < 1 and {e.outcome for e in thinking.exchanges} <= {"finished", "unfinished"}
+    assert thinking.window[1] < 3 and {e.outcome for e in thinking.exchanges} <= {"finished", "unfinished"}
 
 
 def test_correction_by_arithmetic() -> None:

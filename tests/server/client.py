@@ -46,11 +46,14 @@ async def connect(url: str, receive_buffer: int | None = None) -> tuple[asyncio.
     return await asyncio.open_connection(sock=sock, limit=1 << 20 if receive_buffer is None else receive_buffer)
 
 
-def request_bytes(body: dict[str, Any] | bytes, path: str = "/v1/completions", **headers: str) -> bytes:
-    """Return the bytes of a POST."""
+def request_bytes(
+    body: dict[str, Any] | bytes, path: str = "/v1/completions", keep: bool = False, **headers: str
+) -> bytes:
+    """Return the bytes of a POST; `keep` leaves the connection open for the next one."""
     content = body if isinstance(body, bytes) else json.dumps(body).encode()
     lines = [f"POST {path} HTTP/1.1", "Host: x", "Content-Type: application/json", f"Content-Length: {len(content)}"]
-    lines += ["Connection: close", *(f"{name.replace('_', '-')}: {value}" for name, value in headers.items())]
+    lines.append(f"Connection: {'keep-alive' if keep else 'close'}")
+    lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
     return "\r\n".join(lines).encode() + b"\r\n\r\n" + content
 
 
@@ -110,6 +113,7 @@ async def read_answer(reader: asyncio.StreamReader, got: Got, leave_after: int |
                 got.finish = choice["finish_reason"] or got.finish
         if leave_after is not None and len(got.tokens) >= leave_after:
             return
+    await reader.readline()  # the end of the last, empty chunk: the next answer begins after it
 
 
 class Alone:

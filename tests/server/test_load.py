@@ -105,6 +105,7 @@ def test_two_hundred_clients_that_leave(tiny: Backend) -> None:
     async def run() -> None:
         async with serving(tiny, Options(max_bs=8, capacity=4000)) as (url, app, _):
             engine = app.state.engine
+            slowed(engine, 0.002)  # 400 tokens are then 0.8 s: nobody is served before he leaves
             before = len(asyncio.all_tasks())
 
             async def one(i: int) -> None:
@@ -135,12 +136,12 @@ def test_a_client_that_does_not_read(tiny: Backend) -> None:
     prompt = [7, 8, 9]
 
     async def run() -> None:
-        options = Options(max_bs=4, stall_timeout=1.5, output_buffer=16)
+        options = Options(max_bs=4, stall_timeout=3.0, output_buffer=16)
         async with serving(tiny, options) as (url, app, _):
             engine = app.state.engine
             reader, writer = await connect(url, receive_buffer=4096)
             writer.write(request_bytes(body(prompt, 1000)))
-            for _ in range(200):
+            for _ in range(1000):
                 await asyncio.sleep(0.01)
                 if any(state.state.value == "paused" for state in engine.scheduler.running.values()):
                     break
@@ -155,9 +156,11 @@ def test_a_client_that_does_not_read(tiny: Backend) -> None:
             assert late.outcome == "finished" and late.tokens == alone(prompt, 1000)
             writer.close()
             reader, writer = await connect(url, receive_buffer=4096)
+            came = engine.came
             writer.write(request_bytes(body(prompt, 1000)))
-            await asyncio.sleep(0.2)
-            assert await settled(engine, 8)
+            while engine.came == came:
+                await asyncio.sleep(0.01)
+            assert await settled(engine, 20)
             assert engine.outcomes["timed_out"] == 1
             writer.close()
 

@@ -168,8 +168,12 @@ def test_the_published_schema(url: str) -> None:
         operation = result.ok()
 
         @settings(max_examples=40, deadline=None, database=None, suppress_health_check=list(HealthCheck))
-        @given(case=operation.as_strategy())
-        def ask(case: Any) -> None:
+        @given(case=operation.as_strategy(), served=st.booleans())
+        def ask(case: Any, served: bool) -> None:
+            if served and isinstance(case.body, dict):
+                # Half of the bodies lose what is refused at the door, so that what they ask for comes to the model.
+                for name in ("model", "max_tokens", "max_completion_tokens"):
+                    case.body.pop(name, None)
             assert case.call().status_code < 500
 
         ask()

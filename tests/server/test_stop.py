@@ -11,10 +11,25 @@ import pytest
 
 from .client import Got, post
 
+#: Of each answer: 0.8 s and more, so that a second's arrivals outgrow eight places.
+TOKENS = 200
+#: The command line, with steps of at least 4 ms: what is in the middle of its work is so on a fast machine too.
+SLOWED = """
+import sys, time
+from labcode.__main__ import main
+from labcode.model.executor import ModelExecutor
+execute = ModelExecutor.execute
+def slow(*arguments):
+    time.sleep(0.004)
+    return execute(*arguments)
+ModelExecutor.execute = slow
+sys.exit(main())
+"""
 
-def started(*options: str) -> tuple[subprocess.Popen[str], str]:
+
+def started(*options: str, program: tuple[str, ...] = ("-m", "labcode")) -> tuple[subprocess.Popen[str], str]:
     """Start a server in a process of its own; return it and its address."""
-    command = [sys.executable, "-m", "labcode", "serve", "--port", "0", *options]
+    command = [sys.executable, *program, "serve", "--port", "0", *options]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stdout is not None
     line = process.stdout.readline()
@@ -26,13 +41,13 @@ def started(*options: str) -> tuple[subprocess.Popen[str], str]:
 @pytest.mark.parametrize("drain", ["30", "0.2"])
 def test_terminated_in_mid_load(drain: str) -> None:
     """It ends with 0; every answer that was begun is ended, by its last token or by a reason, and none is half."""
-    process, url = started("--max-bs", "8", "--drain-timeout", drain)
+    process, url = started("--max-bs", "8", "--drain-timeout", drain, program=("-c", SLOWED))
 
     async def load() -> list[Got]:
         async def one(i: int) -> Got:
             await asyncio.sleep(0.04 * i)
             return await post(
-                url, {"prompt": [1, 2, 3], "max_tokens": 500, "stream": i % 3 > 0, "return_token_ids": True}
+                url, {"prompt": [1, 2, 3], "max_tokens": TOKENS, "stream": i % 3 > 0, "return_token_ids": True}
             )
 
         calls = [asyncio.create_task(one(i)) for i in range(50)]
@@ -49,7 +64,7 @@ def test_terminated_in_mid_load(drain: str) -> None:
     for got in answers:
         if got.status == 200:
             assert got.done
-            assert (len(got.tokens) == 500) == (got.error is None)
+            assert (len(got.tokens) == TOKENS) == (got.error is None)
         else:
             # Refused with a reason, or nobody there any more: not a byte came.
             assert got.status == 503 or (got.status == 0 and got.cut)
