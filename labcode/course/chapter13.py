@@ -14,12 +14,12 @@ from labcode.simulation.closed_loop import closed_loop
 from labcode.workload import Workload
 
 
-def closed(load: Workload, users: int, think: float) -> pd.DataFrame:
-    """Let users send the requests of `load` to Llama-3-8B on the paper H100, 64 places, pages of 16 tokens."""
+def closed(load: Workload, users: int, think: float, seed: int = 0, places: int = 64) -> pd.DataFrame:
+    """Let users send the requests of `load` to Llama-3-8B on the paper H100, pages of 16 tokens."""
     model, gpu = hardware.model("llama3-8b"), hardware.gpu("h100")
-    scheduler = Scheduler(memory("paged:16", hardware.kv_capacity(model, gpu), 0.01), budgets=Budgets(64))
+    scheduler = Scheduler(memory("paged:16", hardware.kv_capacity(model, gpu), 0.01), budgets=Budgets(places))
     clock = PaperClock(load.output.tolist(), as_cost("paper", model, gpu))
-    return closed_loop(scheduler, clock, load.prompt.tolist(), users, think)
+    return closed_loop(scheduler, clock, load.prompt.tolist(), users, think, seed)
 
 
 def tails(requests: pd.DataFrame, name: str = "open: ") -> dict[str, float]:
