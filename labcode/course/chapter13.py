@@ -1,24 +1,38 @@
-"""What chapter 13's table of two loops needs: a closed loop on the paper GPU, and the tails of either."""
+"""What chapter 13 computes: its two loops and their tails, which of its claims survive, and the minutes before help."""
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+
+import numpy as np
 import pandas as pd
 
-from labcode import hardware
+from labcode import hardware, simulate, workload
 from labcode.cost import as_cost
-from labcode.experiments.intervals import quantile_interval
+from labcode.experiments.cost_table import COSTS
+from labcode.experiments.intervals import batch_means, quantile_interval, t_interval
+from labcode.experiments.saturation import drain_rate, waiting_at
 from labcode.results.metrics import percentile
 from labcode.scheduler import Budgets, Scheduler, memory
+from labcode.scheduler.admission import bounded_queue
 from labcode.simulation.clock import PaperClock
 from labcode.simulation.closed_loop import closed_loop
 from labcode.workload import Workload
 
+ENGINE = {"memory": "paged:16", "watermark": 0.01, "max_bs": 64}
+#: The claims are held under three costs, so on the one GPU for which kernels were measured.
+GPU = "a100-80"
 
-def closed(load: Workload, users: int, think: float, seed: int = 0, places: int = 64) -> pd.DataFrame:
-    """Let users send the requests of `load` to Llama-3-8B on the paper H100, pages of 16 tokens."""
-    model, gpu = hardware.model("llama3-8b"), hardware.gpu("h100")
+
+def closed(
+    load: Workload, users: int, think: float, seed: int = 0, places: int = 64, cost: str = "paper", on: str = "h100"
+) -> pd.DataFrame:
+    """Let users send the requests of `load` to Llama-3-8B, pages of 16 tokens."""
+    model, gpu = hardware.model("llama3-8b"), hardware.gpu(on)
     scheduler = Scheduler(memory("paged:16", hardware.kv_capacity(model, gpu), 0.01), budgets=Budgets(places))
-    clock = PaperClock(load.output.tolist(), as_cost("paper", model, gpu))
+    clock = PaperClock(load.output.tolist(), as_cost(cost, model, gpu))
     return closed_loop(scheduler, clock, load.prompt.tolist(), users, think, seed)
 
 
@@ -35,3 +49,97 @@ def tails(requests: pd.DataFrame, name: str = "open: ") -> dict[str, float]:
 def fewest(q: float) -> int:
     """Return the fewest draws from which the 95 % interval of the q-th percentile has an upper end."""
     return next(n for n in range(1, 10_000) if quantile_interval(range(n), q)[2] < float("inf"))
+
+
+@lru_cache(maxsize=4)
+def pace(cost: str) -> float:
+    """Return the drain rate of the chat workload, requests/s."""
+    return drain_rate(workload.chat(1500, 1, 0), cost=cost, gpu=GPU, **ENGINE)  # type: ignore[arg-type]
+
+
+def loops_apart(cost: str, share: float, seed: int, think: float = 5.0, n: int = 300) -> float:
+    """Return how many times the open loop's P99 of the TTFT is the closed one's, at a share of the drain rate."""
+    rate = share * pace(cost)
+    load = workload.chat(n, rate, seed)
+    opened = simulate(load, cost=cost, gpu=GPU, **ENGINE).requests  # type: ignore[arg-type]
+    users = closed(load, round(rate * think), think, seed, cost=cost, on=GPU)
+    return percentile(opened["ttft"], 99) / percentile(users["ttft"], 99)
+
+
+def survivors(cost: str, seed: int) -> float:
+    """Return the P90 (end to end) of those who finish in the first 40 s of an overload, as a share of the true P90."""
+    load, end = workload.chat(1500, 1.3 * pace(cost), seed), 40.0
+    options = {"cost": cost, "gpu": GPU} | ENGINE
+    cut, whole = (simulate(load, **options, **more).requests for more in ({"stop_at": end}, {}))  # type: ignore[arg-type]
+    seen, truth = (part["finished"] - part["arrival"] for part in (cut, whole[whole["arrival"] < end]))
+    return percentile(seen, 90) / percentile(truth, 90)
+
+
+def width(cost: str, seed: int) -> float:
+    """Return how many times wider the interval by batch means is than the one that takes requests for independent."""
+    load = workload.chat(6000, 0.9 * pace(cost), 100 + seed)
+    ttft = simulate(load, cost=cost, gpu=GPU, **ENGINE).requests["ttft"].to_numpy()[1000:]  # type: ignore[arg-type]
+    return batch_means(ttft).half / t_interval(ttft).half
+
+
+CLAIMS: dict[str, Callable[[str, int], float]] = {
+    "open / closed P99 at 60 %": lambda cost, seed: loops_apart(cost, 0.6, seed),
+    "open / closed P99 at 130 %": lambda cost, seed: loops_apart(cost, 1.3, seed),
+    "survivors' P90 / true P90": survivors,
+    "width by batch means / naive": width,
+}
+
+
+def claims(seeds: int = 5, costs: Sequence[str] = COSTS) -> pd.DataFrame:
+    """Return the smallest and the largest value over the seeds: a row a claim, two columns a cost."""
+    rows = {}
+    for name, measure in CLAIMS.items():
+        found = {cost: [measure(cost, seed) for seed in range(seeds)] for cost in costs}
+        rows[name] = {
+            (cost, what): pick(found[cost]) for cost in costs for what, pick in (("least", min), ("most", max))
+        }
+    return pd.DataFrame.from_dict(rows, orient="index")
+
+
+#: Overload until new capacity is warm, then what is left for this engine; shares of the drain rate, and seconds.
+BEFORE, AFTER, WARM, END = 1.3, 0.65, 60.0, 150.0
+PATIENCE = 2.0
+
+
+def rush(cost: str, seed: int) -> Workload:
+    """Return chat requests at 1.3 times the drain rate for a minute, and at half of that from then on."""
+    rate, rng = pace(cost), np.random.default_rng(seed)
+    first = workload.chat(round(BEFORE * rate * WARM), BEFORE * rate, seed)
+    n = round(AFTER * rate * (END - WARM))
+    rest = workload.chat(n, AFTER * rate, 1000 + seed)
+    arrival = np.concatenate([first.arrival, first.arrival[-1] + rng.exponential(1 / (AFTER * rate)) + rest.arrival])
+    prompt, output = (np.concatenate([getattr(first, key), getattr(rest, key)]) for key in ("prompt", "output"))
+    return workload.from_arrays(arrival, prompt, output)
+
+
+def before_help(cost: str = "paper", seeds: int = 3) -> pd.DataFrame:
+    """Return what three policies make of a minute of overload before new capacity is warm; means over seeds."""
+    most = round(PATIENCE * pace(cost))
+    rows: dict[str, list[dict[str, float]]] = {}
+    for seed in range(seeds):
+        load = rush(cost, seed)
+        patient = dataclasses.replace(load, deadline=load.arrival + PATIENCE + 20.0)
+        runs = {
+            "everybody waits": simulate(load, cost=cost, gpu=GPU, **ENGINE),  # type: ignore[arg-type]
+            f"at most {most} wait": simulate(load, cost=cost, gpu=GPU, checks=(bounded_queue(most),), **ENGINE),  # type: ignore[arg-type]
+            "deadline, else ended": simulate(patient, cost=cost, gpu=GPU, expire="always", **ENGINE),  # type: ignore[arg-type]
+        }
+        for name, run in runs.items():
+            requests = run.requests
+            good = (requests["outcome"] == "finished") & (requests["ttft"] <= PATIENCE)
+            times = np.arange(WARM, END + 60, 1.0)
+            empty = times[waiting_at(run, times) == 0]
+            rows.setdefault(name, []).append(
+                {
+                    "first token within 2 s, of all": float(good.mean()),
+                    "refused or ended": float((requests["outcome"] != "finished").mean()),
+                    "TTFT P99, s": percentile(requests["ttft"], 99),
+                    "backlog gone after, s": float(empty[0] - WARM) if len(empty) else float("nan"),
+                }
+            )
+    return pd.DataFrame({name: pd.DataFrame(found).mean() for name, found in rows.items()}).T

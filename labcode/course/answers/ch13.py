@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+
 import numpy as np
 
+from labcode.course.code_tasks import Attempt, task
 from labcode.course.exercises import exercise
 from labcode.experiments.intervals import quantile_interval
 from labcode.loadtest.stalls import corrected
+from labcode.results.metrics import percentile
 
 #: A window of 100 s: submitted, finished, within the SLO, refused, failed; what is left over is unknown.
 SUBMITTED, FINISHED, GOOD, REFUSED, FAILED, SECONDS = 1000, 850, 700, 100, 30, 100.0
@@ -58,3 +63,30 @@ def fewest_draws() -> float:
 def corrected_count() -> float:
     """Latencies above 0.1 s after the correction of one of 2.01 s at a pace of 0.1 s."""
     return float((corrected([2.01], 0.1) > 0.1).sum())
+
+
+def bounds_of(seconds: Sequence[float], ended: Sequence[bool], q: float) -> tuple[float, float]:
+    """Return the smallest and the largest q-th percentile: the unfinished end now, or never."""
+    most = [second if done else math.inf for second, done in zip(seconds, ended, strict=True)]
+    return percentile(seconds, q), percentile(most, q)
+
+
+@task("13.build")
+def build_bounds(attempt: Attempt) -> None:
+    """bounds(seconds, ended, q): the smallest and the largest q-th percentile with unfinished requests."""
+    by_hand: tuple[tuple[tuple[float, float], list[float], list[bool], float], ...] = (
+        ((3.0, 3.0), [1.0, 2.0, 3.0, 4.0, 5.0], [True] * 5, 50),
+        ((2.0, 2.0), [1.0, 2.0, 9.0], [True, True, False], 50),  # it has waited longer already: known
+        ((2.0, 3.0), [2.0, 1.0, 3.0], [True, False, True], 50),  # it may turn out to be the longest
+        ((9.0, math.inf), [1.0, 2.0, 9.0], [True, True, False], 90),
+        ((1.0, math.inf), [1.0], [False], 50),
+        ((4.0, math.inf), [4.0, 3.0], [False, False], 100),
+    )
+    for wanted, seconds, ended, q in by_hand:
+        attempt.returns(wanted, list(seconds), list(ended), q)
+    rng = np.random.default_rng(13)
+    for _ in range(100):
+        n = int(rng.integers(1, 30))
+        times, done = np.round(rng.exponential(2.0, n), 2).tolist(), (rng.random(n) < 0.7).tolist()
+        q = float(rng.choice([10, 50, 90, 99, 100]))
+        attempt.returns(bounds_of(times, done, q), list(times), list(done), q)

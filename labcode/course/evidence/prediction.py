@@ -230,6 +230,38 @@ def table(frame: pd.DataFrame) -> pd.DataFrame:
     return medians.assign(error=error, looking_back=looking_back, within=np.abs(error) <= np.array(aims))
 
 
+def verdict(frame: pd.DataFrame) -> str:
+    """Return in words whether the aim was reached, and where the error comes from; every sentence is computed."""
+    rows = table(frame)
+    tail = np.array(["p99" in key for _, key in rows.index])
+    error, back = rows["error"].abs(), rows["looking_back"].abs()
+    said = [
+        f"Medians and goodput within {AIMS['p50']:.0%}: {int(rows['within'][~tail].sum())} of {int((~tail).sum())}. "
+        f"P99 within {AIMS['p99']:.0%}: {int(rows['within'][tail].sum())} of {int(tail.sum())}.",
+        "The aim was reached." if rows["within"].all() else "The aim was not reached.",
+    ]
+    worst = rows.reset_index().iloc[int(error.to_numpy().argmax())]
+    said.append(
+        f"The largest error is in {worst['key']} at {worst['share']:.0%} of capacity: "
+        f"predicted {worst['predicted']:.3g}, measured {worst['measured']:.3g}."
+    )
+    runs = frame.drop_duplicates(["share", "seed"])
+    moved, valid = runs["price_moved"].abs(), runs["valid"].mean()
+    said.append(
+        f"Between profile and test the price of a step changed by {moved.median():.0%} in the median of the runs, by "
+        f"{moved.max():.0%} at most; {valid:.0%} of the runs kept their schedule; the offset was "
+        f"{1000 * runs['offset'].median():.1f} ms."
+    )
+    before, after = float(error.median()), float(back.median())
+    helps = (
+        "so most of the error comes from a price that had changed"
+        if after < before / 2
+        else "so the error lies mostly in what a price does not hold: the scatter, the way to the client, the client"
+    )
+    said.append(f"The median error is {before:.0%}; with the price of the run's own steps it is {after:.0%}, {helps}.")
+    return "\n".join(said)
+
+
 def recorded() -> pd.DataFrame:
     """Return the recorded comparison."""
     return pd.read_csv(RECORD)

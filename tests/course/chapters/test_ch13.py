@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
 from labcode import workload
 from labcode.cost import StepShape
-from labcode.course import chapter13
+from labcode.course import chapter13, check
 from labcode.course.evidence import diagnosis, faults, omission, prediction
 
 
@@ -74,3 +76,38 @@ def test_a_closed_loop_holds_back() -> None:
     load = workload.chat(120, 60.0, 0)
     closed = chapter13.tails(chapter13.closed(load, users=240, think=4.0), "closed: ")
     assert closed["closed: arrive, 1/s"] < 60 and chapter13.fewest(99) == 368
+
+
+def test_the_building_task_takes_the_books_answer_and_no_half_of_it() -> None:
+    def bounds(seconds: list[float], ended: list[bool], q: float) -> tuple[float, float]:
+        rank = max(1, math.ceil(q * len(seconds) / 100)) - 1
+        most = sorted(s if done else math.inf for s, done in zip(seconds, ended, strict=True))
+        return sorted(seconds)[rank], most[rank]
+
+    def survivors_only(seconds: list[float], ended: list[bool], q: float) -> tuple[float, float]:
+        kept = [s for s, done in zip(seconds, ended, strict=True) if done]
+        return bounds(kept, [True] * len(kept), q) if kept else (0.0, 0.0)
+
+    assert check.code("13.build", bounds) == "right: all 106 cases"
+    for wrong in (survivors_only, lambda s, e, q: (bounds(s, e, q)[0],) * 2, lambda s, e, q: bounds(s, e, 0.9 * q)):
+        assert check.code("13.build", wrong).startswith("not yet")
+
+
+def test_the_verdict_follows_from_the_record() -> None:
+    """A record that fits is called reached; one far off in one key is not, and that key is named."""
+    found = prediction.recorded()
+    fits = found.assign(measured=found["predicted"], hindsight=found["predicted"])
+    assert "The aim was reached." in prediction.verdict(fits)
+    off = fits.assign(measured=fits["measured"].where((fits["key"] != "itl_p99_s") | (fits["share"] != 0.6), 10.0))
+    said = prediction.verdict(off)
+    assert "The aim was not reached." in said and "itl_p99_s at 60%" in said and "P99 within 30%: 5 of 6." in said
+    moved = fits.assign(predicted=2 * fits["measured"])
+    assert "a price that had changed" in prediction.verdict(moved)
+
+
+def test_a_queue_budget_before_help_comes() -> None:
+    """Best in time, and its backlog gone first; every policy accounts for everybody."""
+    helped = chapter13.before_help(seeds=2)
+    in_time, gone = helped["first token within 2 s, of all"], helped["backlog gone after, s"]
+    assert in_time.idxmax() == gone.idxmin() == helped.index[1] and in_time.idxmin() == helped.index[0]
+    assert helped["refused or ended"].iloc[0] == 0 < helped["refused or ended"].iloc[1] < 0.3
