@@ -15,7 +15,7 @@ from labcode.scheduler.kv_cache import BlockPool
 from labcode.scheduler.request import Plan, Request
 from labcode.scheduler.scheduler import Scheduler
 from labcode.scheduler.states import RUNNING, TERMINAL, State
-from labcode.simulation.clock import PaperClock
+from labcode.simulation.clock import FOREVER, PaperClock
 from labcode.simulation.loop import Loop, Step
 
 REMEMBERED = 8
@@ -32,25 +32,41 @@ class AuditedLoop(Loop):
     ----------
     places : int
         Requests that may run at once, whatever the scheduler's budgets say.
+    stop_at : float
+        No step begins at or after this time (s); nobody need have ended by then.
+
+    Attributes
+    ----------
+    decisions : list of (float, str)
+        When each plan began (s), and what it was.
     """
 
     def __init__(
-        self, scheduler: Scheduler, requests: Sequence[Request], clock: PaperClock, capacity: int, places: int
+        self,
+        scheduler: Scheduler,
+        requests: Sequence[Request],
+        clock: PaperClock,
+        capacity: int,
+        places: int,
+        stop_at: float = FOREVER,
     ) -> None:
         own = type(scheduler).schedule is not Scheduler.schedule
-        super().__init__(scheduler, requests, clock, capacity, step_by_step=own)
+        super().__init__(scheduler, requests, clock, capacity, step_by_step=own, stop_at=stop_at)
         self.capacity, self.places = capacity, places
         self.books: dict[int, tuple[int, int]] = {}  # request -> (positions computed, tokens out) by our account
         self.ended: dict[int, State] = {}
         self.lately: deque[str] = deque(maxlen=REMEMBERED)
+        self.decisions: list[tuple[float, str]] = []
 
     def begin(self, plan: Plan) -> Step:
         """Audit a plan, and let it be carried out."""
-        self.lately.append(
-            f"{self.now:.4f} s: prefill {[(w.request.id, w.new) for w in plan.prefill]}, decode "
+        decided = (
+            f"prefill {[(w.request.id, w.new) for w in plan.prefill]}, decode "
             f"{[s.id for s in plan.decode]}, admitted {[s.id for s in plan.admitted]}, preempted "
             f"{[s.id for s in plan.preempted]}"
         )
+        self.lately.append(f"{self.now:.4f} s: {decided}")
+        self.decisions.append((self.now, decided))
         for state in (*plan.preempted, *plan.admitted):
             self.books[state.id] = (0, self.books.get(state.id, (0, 0))[1])
         self._audit_plan(plan)
@@ -69,7 +85,9 @@ class AuditedLoop(Loop):
         self._audit_states()
 
     def close(self) -> Record:
-        """Nobody may be left without an end."""
+        """Nobody may be left without an end, unless the run was cut off."""
+        if self.stop_at < FOREVER:
+            return super().close()
         for number, state in self.scheduler.requests.items():
             self._hold(state.state in TERMINAL, f"request {number} is left {state.state.value}: it was never ended")
         missing = len(self.requests) - len(self.scheduler.requests)
@@ -143,3 +161,21 @@ class AuditedLoop(Loop):
         """Remember who has ended, and how."""
         self.ended.update((state.id, state.state) for state in self.scheduler.ended)
         super().note_ends()
+
+
+def foreseen(first: Sequence[tuple[float, str]], other: Sequence[tuple[float, str]], until: float) -> str:
+    """Compare the decisions of two runs that differ only in what comes after `until` (s); return what is wrong, or "".
+
+    Both worlds look alike up to then: the same requests have come, the same tokens are out.  A scheduler without
+    knowledge of the future decides the same in both, so the first difference is the work of one that has it (or of one
+    that draws lots without a seed).
+    """
+    ours, theirs = ([step for step in run if step[0] < until] for run in (first, other))
+    for (now, decided), (then, instead) in zip(ours, theirs, strict=False):
+        if (now, decided) != (then, instead):
+            return (
+                f"it decides by what has not happened yet.  Up to {until:.2f} s nothing was different in a second run, "
+                f"in which answers that end later have other lengths, and yet at {now:.4f} s it chose {decided}; in "
+                f"the other run, at {then:.4f} s, {instead}"
+            )
+    return ""

@@ -2,14 +2,19 @@
 
 A policy is a function ``build(capacity) -> Scheduler``: a waiting queue, budgets, a memory manager and preemption put
 together, or a subclass of `Scheduler` with a `schedule` of its own.  It sees what senders say (limits, tenants) and a
-predictor that is off by a log-normal factor; true lengths are nowhere in its reach.
+predictor that is off by a log-normal factor.  Whoever finds the true lengths nevertheless is found out: a second run,
+in which only the future differs, must begin with the same decisions.
+
+``python -m labcode.course.capstone FOLDER`` makes one table of the score cards that a lecturer has collected.
 """
 
 from __future__ import annotations
 
+import inspect
 import json
 import math
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -20,15 +25,15 @@ from matplotlib.figure import Figure
 
 from labcode import workload
 from labcode.cost import paper
-from labcode.course.audit import AuditedLoop, Broken
+from labcode.course.audit import AuditedLoop, Broken, foreseen
 from labcode.course.code_tasks import finishes
 from labcode.results.metrics import SLO, percentile
 from labcode.results.run import Run
 from labcode.scheduler import Budgets, Request, Scheduler
 from labcode.scheduler.kv_cache import Paged, Reservation, positions_needed
 from labcode.scheduler.waiting import WaitingQueue
-from labcode.simulation.clock import PaperClock
-from labcode.simulation.requests import requests_of
+from labcode.simulation.clock import FOREVER, PaperClock
+from labcode.simulation.requests import declared_limits, requests_of
 from labcode.workload import Workload
 from labcode.workload.prediction import predict
 
@@ -114,13 +119,46 @@ def serve(build: Build, load: Workload) -> Run:
     ValueError
         If `build` returns no fresh scheduler.
     """
+    return _serve(build, load)[0]
+
+
+def _serve(
+    build: Build, load: Workload, output: Sequence[int] | None = None, stop_at: float = FOREVER
+) -> tuple[Run, list[tuple[float, str]]]:
+    """Return the run and its decisions; `output` are other true lengths than the workload's, which nobody is told."""
     scheduler = build(CAPACITY)
     if not isinstance(scheduler, Scheduler) or scheduler.requests:
         raise ValueError(f"build: returned {scheduler!r}; a fresh Scheduler, or a subclass of it, is needed")
     requests = requests_of(load, predict(load, PREDICTOR, seed=7), declared=True)
     price = paper(MODEL, GPU)
-    loop = AuditedLoop(scheduler, requests, PaperClock(load.output.tolist(), price), CAPACITY, PLACES)
-    return Run(load, loop.run(), price)
+    clock = PaperClock(load.output.tolist() if output is None else list(output), price)
+    loop = AuditedLoop(scheduler, requests, clock, CAPACITY, PLACES, stop_at)
+    return Run(load, loop.run(), price), loop.decisions
+
+
+def serve_without_foresight(build: Build, load: Workload) -> Run:
+    """Run a policy as `serve` does, and again with another future; both have to begin alike.
+
+    In the second run the answers of those who are not done when half of the requests are get other lengths, drawn by
+    lot within the senders' limits (longer ones, for who has begun); limits and predictions are the same.
+
+    Raises
+    ------
+    Broken
+        If an invariant does not hold, or the decisions depend on the future.
+    """
+    run, decisions = _serve(build, load)
+    ends = run.record.finished
+    until = percentile(ends, 50)
+    if not math.isfinite(until):
+        return run
+    limits = declared_limits(load, declared=True)
+    least = np.where(run.record.first_token <= until, load.output, 1)
+    others = np.where(ends <= until, load.output, np.random.default_rng(3).integers(least, limits, endpoint=True))
+    found = foreseen(decisions, _serve(build, load, others.tolist(), until)[1], until)
+    if found:
+        raise Broken(found)
+    return run
 
 
 def fcfs(capacity: int) -> Scheduler:
@@ -191,11 +229,14 @@ class Card:
         Workload -> policy -> its numbers.
     violation : str
         What was found, or "".
+    source : str
+        The policy's own code, as far as Python can show it: whoever collects cards can judge it again.
     """
 
     name: str
     scores: dict[str, dict[str, Score]]
     violation: str = ""
+    source: str = ""
 
     @property
     def beats_fcfs(self) -> bool:
@@ -258,6 +299,7 @@ class Card:
             "violation": self.violation,
             "traded": self.traded(),
             "scores": scores,
+            "source": self.source,
         }
         path = Path(path)
         path.write_text(json.dumps(card, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
@@ -286,20 +328,30 @@ def judge(build: Build, name: str = "yours", limit: float = LIMIT) -> Card:
     if name in POLICIES:
         raise ValueError(f"name = {name!r}: that is one of the book's: {', '.join(POLICIES)}")
     scores: dict[str, dict[str, Score]] = {}
+    try:
+        source = inspect.getsource(build)
+    except (OSError, TypeError):
+        source = ""
     for title, load in workloads().items():
         found: dict[str, Any] = {}
 
         def work(load: Workload = load, found: dict[str, Any] = found) -> None:
             try:
-                found["score"] = score(serve(build, load))
+                found["score"] = score(serve_without_foresight(build, load))
             except Broken as broken:
                 found["violation"] = str(broken)
             except Exception as error:
                 found["violation"] = f"{type(error).__name__}: {error}"
 
         if not finishes(work, limit):
-            return Card(name, {}, f"{title}: not done after {limit:g} s")
+            return Card(name, {}, f"{title}: not done after {limit:g} s", source)
         if "score" not in found:
-            return Card(name, {}, f"{title}: {found.get('violation', 'no score')}")
+            return Card(name, {}, f"{title}: {found.get('violation', 'no score')}", source)
         scores[title] = {name: found["score"]} | {known: score(serve(one, load)) for known, one in POLICIES.items()}
-    return Card(name, scores)
+    return Card(name, scores, source=source)
+
+
+if __name__ == "__main__":
+    from labcode.course.score_cards import main
+
+    sys.exit(main(sys.argv[1:]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
 from dataclasses import replace as changed
 
@@ -12,6 +13,7 @@ import pytest
 from labcode import simulate, workload
 from labcode.course import capstone
 from labcode.course.capstone import CAPACITY, PLACES, Card, Score, example, fcfs, judge, serve, workloads
+from labcode.course.score_cards import collect, main
 from labcode.scheduler import Budgets, Scheduler
 from labcode.scheduler.kv_cache import Paged
 from labcode.scheduler.states import State
@@ -217,3 +219,62 @@ def test_the_words_name_what_was_traded():
 def test_bad_input_is_refused(arguments):
     with pytest.raises(ValueError, match=r"build|name"):
         judge(*arguments)
+
+
+class Drops(Scheduler):
+    """Lets every third request vanish: no refusal, no place, no end."""
+
+    def add(self, request, now):
+        return None if request.id % 3 == 2 else super().add(request, now)
+
+
+def of_the_future(request):
+    """Finds the executor, which alone knows, among those who called."""
+    frame = sys._getframe()
+    while frame is not None:
+        executor = getattr(frame.f_locals.get("self"), "executor", None)
+        if executor is not None:
+            return executor.output[request.id]
+        frame = frame.f_back
+    raise AssertionError("nobody to ask")
+
+
+def clairvoyant(capacity):
+    return Scheduler(Paged(capacity, 16, 0.01), of_the_future, Budgets(8))
+
+
+def test_who_drops_requests_is_caught(monkeypatch):
+    monkeypatch.setattr(capstone, "workloads", lambda: {"small": small()})
+    assert "has forgotten 13 requests" in judge(paged(Drops), "drops").violation
+
+
+def test_who_reads_the_future_is_caught(monkeypatch):
+    monkeypatch.setattr(capstone, "workloads", lambda: {"small": small(80)})
+    found = judge(clairvoyant, "oracle")
+    assert "decides by what has not happened yet" in found.violation
+    assert not found.beats_fcfs
+    honest = judge(lambda capacity: Scheduler(Paged(capacity, 16, 0.01), lambda r: r.expected, Budgets(8)), "honest")
+    assert honest.violation == "", "a prediction is not the future"
+
+
+def test_cards_are_collected(card, tmp_path, capsys):
+    (tmp_path / "late").mkdir()
+    card.save(tmp_path / "late" / "ada.json")
+    Card("mine", {}, "chat: standstill.  The last steps:\n  none yet").save(tmp_path / "ben.json")
+    (tmp_path / "cleo.json").write_text("{", encoding="utf-8")
+    (tmp_path / "dan.json").write_text('{"name": "dan"}', encoding="utf-8")
+    table = collect(tmp_path)
+    assert table.index[0] == "late/ada.json"
+    assert table["beats FCFS"].tolist() == [True, False, False, False]
+    assert table.loc["late/ada.json", "goodput, hidden (FCFS = 1)"] > 1
+    assert table.loc["ben.json", "what was wrong"] == "chat: standstill.  The last steps:"
+    assert "cannot be read" in table.loc["cleo.json", "what was wrong"]
+    assert "'beats_fcfs' is missing" in table.loc["dan.json", "what was wrong"]
+    assert main([str(tmp_path)]) == 0
+    assert "late/ada.json" in capsys.readouterr().out
+    assert main([str(tmp_path / "nowhere")]) == 2
+    assert "nowhere" in capsys.readouterr().out
+
+
+def test_a_card_holds_the_code_it_judged(card):
+    assert "def example" in card.source
