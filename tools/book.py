@@ -27,6 +27,7 @@ from tools.numbers import stale
 from tools.pages import problems, toc_files
 from tools.serve import serve
 from tools.vendor import gather
+from tools.weight import lighten
 
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "_build"
@@ -106,6 +107,7 @@ def build(workers: int, everything: bool = False) -> list[str]:
     if not build_pages(everything):
         return ["jupyter-book reported warnings or errors; see above"]
     finish(HTML)
+    lighten(HTML)
     step("checks")
     wrong = problems(ROOT, HTML)
     if not wrong:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import gzip
 import io
+import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +18,7 @@ from typing import Any, BinaryIO
 HOST = "127.0.0.1"
 
 
+VERSIONED = re.compile(r"\?(v|digest)=\w+$")
 TEXTS = {".html", ".css", ".js", ".svg", ".json", ".txt", ".ipynb"}
 
 
@@ -27,7 +29,18 @@ def compressed(path: str, changed: int) -> bytes:
 
 
 class QuietHandler(SimpleHTTPRequestHandler):
-    """Serves files, texts compressed; says nothing about each of them; lets the browser ask again after a new build."""
+    """Serves files, texts compressed; says nothing about each of them; lets the browser ask again after a new build.
+
+    An address with a version (``?v=...``) names one content for ever, so nobody needs to ask for it again.
+    """
+
+    protocol_version = "HTTP/1.1"  # one connection for many files
+    found = False  # the answer is a file
+
+    def send_response(self, code: int, message: str | None = None) -> None:
+        """Begin an answer."""
+        self.found = code in {HTTPStatus.OK, HTTPStatus.NOT_MODIFIED}
+        super().send_response(code, message)
 
     def send_head(self) -> BinaryIO | io.BytesIO | None:
         """Send the headers; return what is to follow, or None. Texts go out as gzip to whoever takes it."""
@@ -48,8 +61,9 @@ class QuietHandler(SimpleHTTPRequestHandler):
         return io.BytesIO(body)
 
     def end_headers(self) -> None:
-        """Add the header that makes the browser check whether a page has changed."""
-        self.send_header("Cache-Control", "no-cache")
+        """Add the header that says how long a browser may keep what it got."""
+        kept = self.found and VERSIONED.search(self.path) is not None
+        self.send_header("Cache-Control", "public, max-age=31536000, immutable" if kept else "no-cache")
         super().end_headers()
 
     def log_message(self, format: str, *args: Any) -> None:
