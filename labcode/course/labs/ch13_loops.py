@@ -97,11 +97,11 @@ LAB = Lab(
     "The same nominal rate, open and closed",
     (
         Control("think", "Mean think time", (1.0, 5.0), 5.0, "s"),
-        Control("n", "Length of the test", (100, 300), 100, "requests"),
+        Control("n", "Length of the test", (60, 200), 60, "requests"),
     ),
     compute,
     predict=Prediction(
-        "As many users as give 1.6 times the drain rate if answers took no time; each thinks 1 s between answers. 300 "
+        "As many users as give 1.6 times the drain rate if answers took no time; each thinks 1 s between answers. 200 "
         "requests. How much longer is the open loop's P99 of the TTFT, at the same nominal rate?",
         ("about the same", "twice, give or take", "four times or more"),
         right=lambda result: graded(
@@ -111,7 +111,7 @@ LAB = Lab(
             beyond="four times or more",
         ),
         why=lambda result: result.panel("rates").text + " " + result.headline,
-        reveal={"think": 1.0, "n": 300},
+        reveal={"think": 1.0, "n": 200},
     ),
     numbers=("paper",),
 )
