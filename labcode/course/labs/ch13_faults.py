@@ -21,8 +21,8 @@ from labcode.labkit.words import percent
 NOT_YET = "not yet"
 CURVES = (
     ("waiting", "Requests waiting", "", 1.0),
-    ("age", "Age of the oldest waiting request", "s", 1.0),
-    ("gap", "Longest gap between two tokens of a client that reads", "ms", 1000.0),
+    ("age", "Age of the queue", "s", 1.0),
+    ("gap", "Longest gap between two tokens", "ms", 1000.0),
     ("paused", "Requests paused", "", 1.0),
 )
 NEXT = {
@@ -47,7 +47,7 @@ def compute(case: str, diagnosis: str) -> Result:
                 Axis("Time", "s"),
                 Axis(title, unit),
                 (
-                    Series(f"case {case}", "line", time, ours),
+                    Series("this case", "line", time, ours),
                     Series("pinned: healthy", "line", time, healthy, role="baseline"),
                 ),
                 (),
@@ -60,7 +60,7 @@ def compute(case: str, diagnosis: str) -> Result:
         "KV pool taken at most",
         Axis("Run"),
         Axis("Share of the pool", limits=(0, 1.05)),
-        (Series("most ever taken", "bar", (f"case {case}", "healthy"), (seen.memory, normal.memory)),),
+        (Series("most ever taken", "bar", ("this case", "healthy"), (seen.memory, normal.memory)),),
         (),
         f"{percent(1 - seen.memory)} of the KV pool was never used.",
     )
