@@ -78,7 +78,10 @@ class Reference:
             rows = [f"{call}: {documented(member)[0]}" for call, member in methods(value)]
             listed = "\n".join(rows)
         more = "\n\n".join(part for part in (rest, listed) if part)
-        fold = f"<details><summary>more</summary><pre>{escape(more)}</pre></details>" if more else ""
+        opener = (
+            '<summary style="color:inherit">more</summary>'  # in the dark the theme's own is too pale for its ground
+        )
+        fold = f"<details>{opener}<pre>{escape(more)}</pre></details>" if more else ""
         call = escape(signature(name, value))
         return f'<dt id="{here}"><code>{call}</code></dt><dd>{escape(first)}{fold}</dd>'
 
