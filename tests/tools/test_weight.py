@@ -49,6 +49,7 @@ def test_the_search_page_keeps_its_scripts() -> None:
         (".lab:not(.gone){color:red}", ".lab:not(.gone){color:red}"),
         ("@media print{.gone{color:red}.lab{color:red}}", "@media print{.lab{color:red}}"),
         ("@media print{.gone{color:red}}", ""),
+        ("@keyframes turn{to{rotate:1turn}}", "@keyframes turn{to{rotate:1turn}}"),
         ("p{width:.5em;background:url(data:,a.b)}", "p{width:.5em;background:url(data:,a.b)}"),
     ],
 )
