@@ -31,6 +31,7 @@ EARLIER = {
 }
 BRACKETS = {r"\lfloor": "⌊", r"\rfloor": "⌋", r"\lceil": "⌈", r"\rceil": "⌉"}
 ARROWS = {"→", "←"}
+CLOSING = {")", "]", "}", "⌋", "⌉", "|", "!"}
 OPENING = {"(", "[", "{", "⌊", "⌈", "⟨"}
 LIMITS = {"∑", "∏", "max", "min", "Pr", "lim", "sup", "inf"}
 UNDER = {"msub": "munder", "msup": "mover", "msubsup": "munderover"}
@@ -76,6 +77,12 @@ def set_token(node: ET.Element) -> None:
         node.tag = "mo"
     if node.tag == "mi" and len(text) == 1 and "Α" <= text <= "Ω":
         node.set("mathvariant", "normal")  # as TeX has it
+    if text == "~" and node.tag in {"mi", "mo"}:
+        node.tag, text = "mo", "∼"
+    if node.tag == "mtext" and text.strip():
+        node.tag = "mi"  # Beside text, which counts as space, a browser takes a minus for a sign.
+        if len(text) == 1:
+            node.set("mathvariant", "normal")
     if node.tag == "mo" and text in {"/", "|", "."}:
         node.set("lspace", "0")
         node.set("rspace", "0")
@@ -94,12 +101,12 @@ def set_scripts(node: ET.Element) -> None:
         first.set("movablelimits", "true")
     if node.tag == "mover" and len(node) == 2 and node[1].tag == "mo":
         over = node[1]
-        if over.text in {"¯", "―", "^", "~"}:
+        if over.text in {"¯", "―", "^", "∼"}:
             one = first.tag in {"mi", "mn"}
             wide = over.text == "―"
             node.set("accent", "true")
             over.attrib.clear()
-            over.text = {"―": "‾", "¯": "¯" if one else "‾"}.get(over.text, over.text)
+            over.text = {"―": "‾", "^": "ˆ", "∼": "˜", "¯": "¯" if one else "‾"}.get(over.text, over.text)
             over.set("stretchy", "true" if wide or not one else "false")
 
 
@@ -130,8 +137,11 @@ def is_comma(node: ET.Element) -> bool:
 
 
 def space_words(row: ET.Element) -> None:
-    """Put TeX's thin spaces beside words such as max."""
+    """Put TeX's thin spaces beside words such as max, and none behind a sign."""
     for i, node in enumerate(row):
+        sign = node.tag == "mo" and node.text in {"−", "+"}
+        if sign and i and row[i - 1].tag == "mo" and row[i - 1].text not in CLOSING:
+            node.set("form", "prefix")
         word = node if node.tag == "mo" else node[0] if node.tag in (*UNDER, *UNDER.values()) else node
         if not is_word(word):
             continue
@@ -149,7 +159,7 @@ def settle(node: ET.Element) -> None:
         settle(child)
     if node.tag == "mfrac" and len(node) != 2:
         raise NotSet("half a fraction")
-    if node.tag in {"mi", "mn", "mo"}:
+    if node.tag in {"mi", "mn", "mo", "mtext"}:
         set_token(node)
     elif node.tag == "mpadded":
         node.tag = "mrow"
