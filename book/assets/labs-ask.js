@@ -42,7 +42,7 @@ window.labAsk = (function () {
         return element("li", {}, button);
       });
       this.node.replaceChildren(element("p", { class: "lab-question", id }, element("b", { class: "lab-first" }, "Predict first."), " " + this.ask.question),
-        element("ul", { class: "lab-options", role: "group", "aria-labelledby": id }, ...options));
+        element("div", { role: "group", "aria-labelledby": id }, element("ul", { class: "lab-options" }, ...options)));
       if (focus) this.node.querySelector("button").focus();
     }
 

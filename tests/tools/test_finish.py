@@ -16,6 +16,7 @@ from tools.finish import (
     without_comments,
     without_idle_mathjax,
     without_misnamed,
+    without_plain_spans,
     without_unused,
 )
 from tools.sphinx_book import LAB_ASSETS
@@ -57,6 +58,14 @@ def test_comments_are_not_shipped() -> None:
     assert (
         without_comments(f"{kept}<p>1.5<!--load.mean():.1f--> s</p><!-- \n --><p></p>") == f"{kept}<p>1.5 s</p><p></p>"
     )
+
+
+def test_code_marks_only_what_has_a_colour() -> None:
+    code = '<div class="highlight"><pre><span></span>'
+    code += '<span class="nn">a</span><span class="p">.</span><span class="k">if</span></pre>'
+    table = '<td><span class="n">x</span></td>'
+    done = '<div class="highlight"><pre><span></span>a.<span class="k">if</span></pre>'
+    assert without_plain_spans(code + table) == done + table == without_plain_spans(done + table)
 
 
 def test_a_page_with_formulas_loads_their_face_in_its_newest_version() -> None:
