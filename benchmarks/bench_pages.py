@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 HTML = Path(__file__).resolve().parents[1] / "_build" / "html"
-PAGES = ("book/intro", "book/07-orca", "book/09-knobs")
+PAGES = ("book/intro", "book/03-queueing", "book/07-orca", "book/09-knobs")
 SHIFT = 0.02  # Most that a page may move under the reader (cumulative layout shift).
 MOVES = 30
 
@@ -62,7 +62,15 @@ def measured(browser: Any, url: str, slower: int = 1) -> dict[str, float]:
     session.send("Network.enable")
     session.send("Performance.enable")
     sent: list[float] = []
-    session.on("Network.loadingFinished", lambda event: sent.append(event["encodedDataLength"]))
+    embedded: set[str] = set()
+    session.on(
+        "Network.requestWillBeSent",
+        lambda event: embedded.add(event["requestId"]) if event["request"]["url"].startswith("data:") else None,
+    )
+    session.on(
+        "Network.loadingFinished",
+        lambda event: sent.append(event["encodedDataLength"]) if event["requestId"] not in embedded else None,
+    )
     if slower > 1:
         session.send("Emulation.setCPUThrottlingRate", {"rate": slower})
     page.add_init_script(WATCH)
