@@ -24,7 +24,9 @@ def test_build_has_every_page_of_the_toc_and_each_has_content(built_book: Path) 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PAGES)
 def test_page_is_light(built_book: Path, name: str) -> None:
-    assert Page(built_book / f"{name}.html").size < LARGEST_PAGE
+    path = built_book / f"{name}.html"
+    assert Page(path).size < LARGEST_PAGE
+    assert "vendor/mathjax" not in path.read_text(encoding="utf-8"), "a formula cannot be set by tools/mathematics.py"
 
 
 @pytest.fixture(params=list(VIEWS))
