@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 HTML = Path(__file__).resolve().parents[1] / "_build" / "html"
-PAGES = ("book/intro", "book/03-queueing", "book/07-orca", "book/09-knobs")
+PAGES = ("book/index", "book/intro", "book/03-queueing", "book/07-orca", "book/09-knobs")
 SHIFT = 0.02  # Most that a page may move under the reader (cumulative layout shift).
 MOVES = 30
 

@@ -94,9 +94,10 @@ def test_everything_in_book_is_in_the_table_of_contents() -> None:
 
 
 def test_table_of_contents_puts_chapters_first_in_order_then_appendices() -> None:
-    text = table_of_contents(["10-b", "a2-y", "09-a", "glossary", "intro", "a1-x", "answers", "bibliography"])
+    text = table_of_contents(["10-b", "a2-y", "09-a", "glossary", "intro", "index", "a1-x", "answers", "bibliography"])
+    assert "root: book/index\n" in text
     order = re.findall(r"book/(\S+)", text.split("parts:")[1])
-    assert order == ["09-a", "10-b", "a1-x", "a2-y", "answers", "glossary", "bibliography"]
+    assert order == ["intro", "09-a", "10-b", "a1-x", "a2-y", "answers", "glossary", "bibliography"]
 
 
 # ---- files

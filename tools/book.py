@@ -20,6 +20,7 @@ from pathlib import Path
 
 from jupyter_cache import get_cache
 
+from tools.cards import make_cards
 from tools.execute import run_all
 from tools.fingerprint import cache_path, discard_if_changed
 from tools.finish import finish
@@ -107,6 +108,7 @@ def build(workers: int, everything: bool = False) -> list[str]:
     if not build_pages(everything):
         return ["jupyter-book reported warnings or errors; see above"]
     finish(HTML)
+    make_cards(HTML / "book")
     lighten(HTML)
     step("checks")
     wrong = problems(ROOT, HTML)

@@ -1,7 +1,7 @@
 """Write _toc.yml from what lies in book/: ``make toc`` after adding a chapter or an appendix.
 
 Files are told apart by their names: ``NN-name`` is a chapter, ``aN-name`` an appendix, both in the order of their
-numbers; `intro` opens the book; what remains (answers, glossary, bibliography) closes it in the order of `LAST`.
+numbers; `index` is the front page and `intro` follows it; what remains closes the book in the order of `LAST`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ LAST = ["lecturers", "answers", "reference", "glossary", "bibliography"]
 HEADER = """\
 # Every notebook and page under book/, in reading order. Written by `make toc`; a test holds that nothing is missing.
 format: jb-book
-root: book/intro
+root: book/index
 parts:
 """
 
@@ -28,9 +28,9 @@ def table_of_contents(names: list[str]) -> str:
     """Return the text of _toc.yml for documents of these names."""
     chapters = sorted(name for name in names if re.match(r"\d\d-", name))
     appendices = sorted(name for name in names if re.match(r"a\d+-", name))
-    rest = [name for name in names if name not in {"intro", *chapters, *appendices}]
+    rest = [name for name in names if name not in {"index", "intro", *chapters, *appendices}]
     closing = sorted(rest, key=lambda name: (LAST.index(name) if name in LAST else -1, name))
-    lines = []
+    lines = ["  - chapters:", "      - file: book/intro"] if "intro" in names else []
     if chapters:
         lines += ["  - caption: Chapters · 正文", "    numbered: 2", "    chapters:"]
         lines += [f"      - file: book/{name}" for name in chapters]

@@ -73,7 +73,8 @@
         this.node.setAttribute("aria-busy", "true");
         const version = this.node.dataset.version ? "?v=" + this.node.dataset.version : "";
         try {
-          await Promise.all([load(base + "vega-bundle.js"), load(base + this.id + ".js" + version)]);
+          const charts = this.node.querySelector(".lab-chart") ? [load(base + "vega-bundle.js")] : []; // Not for a flow alone.
+          await Promise.all([...charts, load(base + this.id + ".js" + version)]);
           await this.build(window.labData[this.id]);
         } catch (error) {
           // The still picture stays, and says why it stays still.
@@ -100,7 +101,7 @@
       this.charts = data.panels.map((panel) => new Chart(panel, this));
       this.tools = new Tools(this);
       this.words = element("p", { class: "lab-setting" });
-      const panels = element("div", { class: `lab-panels lab-panels-${Math.min(this.charts.length, 2)}`, role: "group",
+      const panels = element("div", { class: `lab-panels lab-panels-${Math.min(this.charts.length, 2) || 1}`, role: "group",
         "aria-label": "Charts", "aria-describedby": `${this.id}-alt` }, ...this.charts.map((chart) => chart.node));
       if (data.flows) {
         this.player = new Player(data.flows[0].title, data.flowLegend, this.id);
@@ -139,6 +140,7 @@
       still.remove();
       live.classList.remove("lab-waking");
       this.ready = true;
+      if (data.plays && window.innerWidth >= 800) this.player.go(0), this.player.start();
       new ResizeObserver(() => this.fit()).observe(panels);
       this.node.classList.add("lab-ready");
       this.node.dispatchEvent(new CustomEvent("lab:ready", { bubbles: true, detail: { id: this.id } }));

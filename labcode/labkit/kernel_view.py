@@ -172,12 +172,16 @@ class Live:
         self._show(result)
 
     def _show(self, result: Result) -> None:
+        self.picture.layout.display = "" if result.panels else "none"
         scale = [self.controls[name].value for name in self.lab.scaled_by]
-        if self._drawn is None or len(self._drawn.axes) != len(result.panels) or scale != self._scale:
+        if not result.panels:
+            self._drawn = None
+        elif self._drawn is None or len(self._drawn.axes) != len(result.panels) or scale != self._scale:
             self._drawn, self._scale = Picture(result.panels), scale
         else:
             self._drawn.update(result.panels)
-        self.picture.value = self._drawn.png()
+        if self._drawn is not None:
+            self.picture.value = self._drawn.png()
         self._show_flow(result.flow)
         self.headline.value = (
             f"<p role='status' style='font-size:1.05em;margin:.4em 0'><b>{escape(result.headline)}</b></p>"

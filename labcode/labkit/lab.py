@@ -100,7 +100,7 @@ class Result:
     Parameters
     ----------
     panels : tuple of Panel
-        At least one; the same keys in every state of a lab.
+        The same keys in every state of a lab; none where a flow says it all.
     headline : str
         One line that says what just happened, with its numbers.
     flow : Flow, optional
@@ -114,8 +114,8 @@ class Result:
     def __post_init__(self) -> None:
         object.__setattr__(self, "panels", tuple(self.panels))
         object.__setattr__(self, "headline", said("Result headline", self.headline))
-        if not self.panels:
-            raise ValueError("Result panels = (): at least one panel is needed")
+        if not self.panels and self.flow is None:
+            raise ValueError("Result panels = (): at least one panel, or a flow, is needed")
         keys = [panel.key for panel in self.panels]
         if len(set(keys)) != len(keys):
             raise ValueError(f"Result panels: keys {keys!r}: each key once")
@@ -160,6 +160,8 @@ class Lab:
         Words on a button -> control name -> value, the others at their defaults: settings worth a look.
     challenge : Challenge, optional
         A goal to reach with the controls.
+    plays : bool
+        Whether the flow starts by itself in a wide window, unless the reader wants no motion.
     """
 
     id: str
@@ -172,6 +174,7 @@ class Lab:
     scaled_by: tuple[str, ...] = ()
     presets: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     challenge: Challenge | None = None
+    plays: bool = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.id, str) or not re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", self.id):

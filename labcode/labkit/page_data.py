@@ -231,7 +231,7 @@ def page_data(lab: Lab, results: Sequence[Result]) -> dict[str, Any]:
         rows.append(row)
     if flows.rows and any(result.flow is None for result in results):
         raise ValueError(f"Lab {lab.id!r}: a flow is needed in every state or in none")
-    moving = {"flows": flows.rows, "flowLegend": legend()} if flows.rows else {}
+    moving = {"flows": flows.rows, "flowLegend": legend(), "plays": lab.plays} if flows.rows else {}
     return {
         "id": lab.id,
         "title": lab.title,

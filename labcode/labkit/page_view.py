@@ -116,6 +116,7 @@ class Still:
         figures = "".join(_figure(panel, lab.id) for panel in panels)
         if self.result.flow is not None:
             figures = _moving(self.result.flow) + figures
+        columns = min(len(panels), 2) or 1
         covered = ' data-covered=""' if lab.predict is not None else ""
         # The version keeps a browser from pairing a new page with an old data file.
         return (
@@ -127,7 +128,7 @@ class Still:
             f'{_chips(lab)}<div class="lab-actions">{ROOM}</div>{_goal(lab)}</div><div class="lab-stage">'
             f'<p class="lab-setting">{escape(lab.in_words(lab.default))}</p>'
             f'<p class="lab-headline">{escape(self.result.headline)}</p>'
-            f'<div class="lab-panels lab-panels-{min(len(panels), 2)}" role="group" aria-label="{escape(self.alt)}">'
+            f'<div class="lab-panels lab-panels-{columns}" role="group" aria-label="{escape(self.alt)}">'
             f"{figures}</div></div></div></div>"
         )
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-PAGES = ("intro", "09-knobs", "a6-pitfalls")
+PAGES = ("index", "09-knobs", "a6-pitfalls")
 
 
 class Quiet(SimpleHTTPRequestHandler):

@@ -16,6 +16,8 @@ from labcode.labkit.page_data import page_data
 
 LABS = all_labs()
 BY_ID = pytest.mark.parametrize("lab", LABS, ids=[lab.id for lab in LABS])
+#: All but the front page's, which shows before it tells.
+ASKING = [lab for lab in LABS if lab.id != "ch00-front"]
 
 #: A number that is none, whatever unit stands behind it.
 NO_NUMBER = re.compile(r"\bnan", re.IGNORECASE)
@@ -68,7 +70,7 @@ def forget(lab: Lab) -> None:
             value.cache_clear()
 
 
-@BY_ID
+@pytest.mark.parametrize("lab", ASKING, ids=[lab.id for lab in ASKING])
 def test_a_lab_asks_first_and_its_own_result_decides(lab):
     verdict = lab.verdict()
     assert verdict.right in lab.predict.options and not verdict.why[0].islower() and verdict.why.endswith(".")
@@ -80,8 +82,8 @@ def test_a_lab_asks_first_and_its_own_result_decides(lab):
 
 
 def test_the_right_answer_is_not_always_in_the_same_place():
-    places = [lab.predict.options.index(lab.verdict().right) for lab in LABS]
-    assert max(places.count(place) for place in set(places)) <= len(LABS) / 2
+    places = [lab.predict.options.index(lab.verdict().right) for lab in ASKING]
+    assert max(places.count(place) for place in set(places)) <= len(ASKING) / 2
 
 
 @pytest.mark.slow

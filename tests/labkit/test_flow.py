@@ -18,7 +18,7 @@ from labcode.labkit.build import build_lab, build_vega
 from labcode.labkit.flow import Flow, Lane, Life, compact, counts, lane_of, most_tokens
 from labcode.labkit.flow_picture import frame, pictures
 from labcode.labkit.kernel_view import FRAMES, Live
-from labcode.labkit.page_data import script
+from labcode.labkit.page_data import page_data, script
 from labcode.labkit.page_view import Still
 from tests.labkit.test_in_a_browser import PAGE, SCRIPTS
 from tools.serve import serving
@@ -294,3 +294,17 @@ def test_the_data_of_a_flow_is_small():
     flow = LAB.run().flow
     text = script({"id": "x", "flow": compact(flow)})
     assert len(text) < 8_000, "a trace, not a picture of every iteration"
+
+
+def test_a_flow_alone_is_a_lab() -> None:
+    """The front page's: no chart in either view, and the page is told to let it play."""
+    front = find("ch00-front")
+    result = front.run()
+    assert result.panels == () and result.flow is not None
+    data = page_data(front, [front.run(**setting) for setting in front.states()])
+    assert data["panels"] == [] and data["plays"] is True and len(data["flows"]) == front.size
+    assert "lab-chart" not in Still(front)._repr_html_()
+    live = Live(front)
+    assert live.picture.layout.display == "none" and live.player.layout.display == ""
+    live.controls["rate"].value = 80
+    assert live.headline.value.count("80 requests/s") == 1
