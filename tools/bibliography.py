@@ -50,7 +50,7 @@ def page(root: Path = ROOT) -> str:
     lines = []
     for item in Style().format_bibliography(found):
         who, year = label(found.entries[item.key])
-        text = re.sub(r"\\([.()\-!])", r"\1", item.text.render(backend))  # none of these means anything inside a line
+        text = re.sub(r"\\([.()\-!\\])", r"\1", item.text.render(backend))  # none of these means anything inside a line
         text = " ".join(text.replace("&nbsp;", " ").split())
         text = re.sub(r"URL: \[https://arxiv\.org/abs/([\d.]+)\]", r"[arXiv:\1]", text)
         text = re.sub(r"(?<!\[)arXiv:(\d{4}\.\d{4,5})", r"[arXiv:\1](https://arxiv.org/abs/\1)", text)
