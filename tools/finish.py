@@ -7,6 +7,7 @@
 - The few icons that a page uses stand in it as SVG; the theme would load one and a half megabytes of script for them.
 - A page loads the labs, design elements and copy buttons only if it has any; the labs' scripts are one file.
 - What has words on it is called by them.
+- What the glossary says is written once more, for the cards at links to it (tools/terms.py).
 
 Every change leaves a page alone that it has been made to before.
 """
@@ -21,6 +22,7 @@ from tools.math_font import NAME as MATH_FACE
 from tools.math_font import characters, write_font
 from tools.mathematics import with_mathml
 from tools.sphinx_book import LAB_ASSETS
+from tools.terms import write_terms
 
 HAN = "\u2e80-\u2fdf\u3005-\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 #: Chinese characters, with their punctuation and what stands between two of them without a blank.
@@ -183,4 +185,5 @@ def finish(folder: Path) -> int:
         if with_face != before:
             path.write_text(with_face, encoding="utf-8")
             changed += 1
+    write_terms(folder)
     return changed

@@ -25,6 +25,8 @@ SCRIPTS = (
     "scripts/sphinx-book-theme.js",
     "togglebutton.js",
     "page-shim.js",
+    "page-terms.js",
+    "page-progress.js",
     "scripts/bootstrap.js",
     "scripts/pydata-sphinx-theme.js",
 )
@@ -43,6 +45,17 @@ SETTINGS = (
     "var toggleHintShow = 'Click to show', toggleHintHide = 'Click to hide', toggleOpenOnPrint = 'true';\n"
     "var togglebuttonSelector = '.toggle, .admonition.dropdown';\n"
 )
+#: The theme would stop at a browser that keeps nothing, and with it all that follows in the bundle.
+STORAGE = """for (const name of ["localStorage", "sessionStorage"]) {
+  try { window[name].setItem("labcode-try", ""); window[name].removeItem("labcode-try"); } catch (error) {
+    Object.defineProperty(window, name, { configurable: true, value: Object.create({
+      getItem(key) { return Object.hasOwn(this, key) ? this[key] : null; },
+      setItem(key, text) { this[key] = String(text); },
+      removeItem(key) { delete this[key]; },
+    }) });
+  }
+}
+"""
 INLINE = re.compile(
     r"\s*<script>\s*(?:let toggle\w+ = [^<]*|var togglebuttonSelector[^<]*|DOCUMENTATION_OPTIONS\.\w+ = [^<]*)</script>"
 )
@@ -134,8 +147,10 @@ def bundle(static: Path, pages: list[str]) -> dict[str, str]:
     """Write the script and style sheet of all pages into `static`; return their versions, {} without a theme."""
     if not (static / "scripts" / "pydata-sphinx-theme.js").is_file():
         return {}
-    script = SETTINGS + ";\n".join(
-        (static / name).read_text(encoding="utf-8") for name in SCRIPTS if (static / name).is_file()
+    script = (
+        SETTINGS
+        + STORAGE
+        + ";\n".join((static / name).read_text(encoding="utf-8") for name in SCRIPTS if (static / name).is_file())
     )
     script = re.sub(r"\n//# sourceMappingURL=\S*", "", script)
     words: set[str] = set()

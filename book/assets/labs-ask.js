@@ -79,7 +79,9 @@ window.labAsk = (function () {
       const live = element("div", { role: "status" });
       this.node.replaceChildren(live);
       live.append(box);
-      if (fresh) summary.focus({ preventScroll: true });
+      if (!fresh) return;
+      summary.focus({ preventScroll: true });
+      this.lab.node.dispatchEvent(new CustomEvent("lab:judged", { bubbles: true, detail: { id: this.lab.id } }));
     }
   }
 
