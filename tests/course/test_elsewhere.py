@@ -11,11 +11,14 @@ from labcode.experiments.saturation import drain_rate
 
 
 @pytest.mark.slow
-def test_chunks_gain_on_long_prompts_and_lose_where_their_budget_binds():
-    ratio = elsewhere.chunks_elsewhere(seeds=1)["ratio"].droplevel(0)
-    assert ratio["chat, 256 places"] == pytest.approx(1.0, abs=0.03)
-    assert ratio["long context, 256 places"] > 1.05
-    assert ratio["conversations, 64 places"] > 1.08 > 0.97 > ratio["conversations, 256 places"]
+def test_what_chunks_gain_depends_on_load_budget_and_price():
+    ratio = elsewhere.chunks_elsewhere(seeds=1)
+    smooth = ratio["smooth, H100"]
+    assert smooth["chat, 256 places", 512] == pytest.approx(1.0, abs=0.03)
+    assert smooth["long context, 256 places", 512] > 1.05
+    assert smooth["conversations, 256 places", 512] < 0.97 < 1.0 < smooth["conversations, 256 places", 1024]
+    assert ratio["paper, H100"]["conversations, 256 places", 512] > 1.05
+    assert ratio["measured, A100"]["conversations, 256 places", 512] == pytest.approx(1.0, abs=0.04)
 
 
 @pytest.mark.slow

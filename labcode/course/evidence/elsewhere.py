@@ -27,25 +27,32 @@ CHUNK_CASES: dict[str, tuple[Callable[[int], Workload], dict[str, Any]]] = {
     "conversations, 256 places": (lambda seed: workload.azure_conv(1500, 1.0, seed), {}),
 }
 
-MIXED_OR_CHUNKS: dict[str, dict[str, Any]] = {
-    "mixed": {},
-    "chunks": {"prefill": "chunked", "token_budget": 512},
+#: Prices of a step and the GPU for which each is known.
+PRICES = {
+    "paper, H100": ("paper", "h100"),
+    "smooth, H100": ("smooth", "h100"),
+    "measured, A100": ("measured", "a100-80"),
 }
 
 STATIC_PLACES = (128, 256, 512, 1024)
 
 
-def chunks_elsewhere(cost: str = "smooth", gpu: str = "h100", seeds: int = 2) -> pd.DataFrame:
-    """Return the drain rates (requests/s) of chunks of 512 and of mixed steps on `CHUNK_CASES`, an oracle's memory."""
-    rows = {}
-    for name, (make, options) in CHUNK_CASES.items():
-        loads = [make(seed) for seed in range(seeds)]
-        rates = {
-            way: np.mean([drain_rate(load, gpu=gpu, cost=cost, memory="oracle", **options, **how) for load in loads])
-            for way, how in MIXED_OR_CHUNKS.items()
-        }
-        rows["chunks of 512 / mixed", name] = (rates["chunks"], rates["mixed"])
-    return _ratios(rows)
+def chunks_elsewhere(budgets: Sequence[int] = (512, 1024), seeds: int = 2) -> pd.DataFrame:
+    """Return the drain rate of chunks over that of mixed steps, by case and budget (rows) and price (columns).
+
+    Memory is an oracle's, so that nothing else binds.
+    """
+    ratios: dict[str, dict[tuple[str, int], float]] = {}
+    for price, (cost, gpu) in PRICES.items():
+        ratios[price] = {}
+        for name, (make, options) in CHUNK_CASES.items():
+            fixed = {"gpu": gpu, "cost": cost, "memory": "oracle", **options}
+            loads = [make(seed) for seed in range(seeds)]
+            mixed = np.mean([drain_rate(load, **fixed) for load in loads])
+            for budget in budgets:
+                chunks = [drain_rate(load, prefill="chunked", token_budget=budget, **fixed) for load in loads]
+                ratios[price][name, budget] = float(np.mean(chunks) / mixed)
+    return pd.DataFrame(ratios).rename_axis(["load", "budget"])
 
 
 def borne(load: Workload, slo: SLO, **options: Any) -> float:
