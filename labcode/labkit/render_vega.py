@@ -275,6 +275,8 @@ def panel_spec(x: Axis, y: Axis, series: list[Series], categorical: bool) -> Spe
             "text": y.label,
             "anchor": "start",
             "frame": "bounds",
+            # A title wider than the drawing would make "fit" take the difference from the plot at each new drawing.
+            "limit": signal("width + 30"),
             "offset": 6,
             "fontSize": 11,
             "fontWeight": "normal",

@@ -79,13 +79,13 @@ LAB = Lab(
     "ch13-faults",
     "Which fault is it?",
     (
-        Control("case", "Case", tuple(CASES), "D"),
+        Control("case", "Case", tuple(CASES), "B"),
         Control("diagnosis", "Your diagnosis", (NOT_YET, OVERLOAD, LONG, SLOW, HEALTHY), NOT_YET),
     ),
     compute,
     predict=Prediction(
-        "Case A holds a fault that fills places with requests that make no progress. The alarm that most services have "
-        "is on the KV memory. How much of it is taken at the worst moment?",
+        "Case A has one of the faults. The alarm that most services have is on the KV memory. How much of it is taken "
+        "at the worst moment?",
         ("nearly all", "about half", "less than a fifth"),
         right=lambda result: graded(
             result.panel("pool").curve("most ever taken").y[0],
