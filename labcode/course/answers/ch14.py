@@ -32,7 +32,7 @@ def gain(batch: int, k: int, a: float, context: int = 1000) -> float:
     return tokens_a_check(k, a) * float(price.decode_times(batch, context * batch)) / check
 
 
-@exercise("14.1b", 0)
+@exercise("14.1b", 0.01)
 def first_batch_that_loses() -> float:
     """Smallest batch for which 3 drafts with acceptance 0.8 do not pay."""
     return 1 + bisect(range(1, 2049), 0, key=lambda batch: int(gain(batch, 3, 0.8) < 1) or -1)

@@ -28,6 +28,7 @@ LIMITS = {"loose": SLO(ttft=2.0, tpot=None, itl=0.1), "tight": SLO(ttft=1.0, tpo
 #: Name -> engines for prefill and decode and bytes/s of the link, or the token budget of four that do both.
 WAYS: dict[str, tuple[int, int, float] | int | None] = {
     "whole prompts": None,
+    "chunks of 192": 192,
     "chunks of 256": 256,
     "chunks of 512": 512,
     "1 + 3, 50 GB/s": (1, 3, 50e9),
@@ -55,7 +56,9 @@ def in_time(way: str, cost: str, share: float, seed: int) -> dict[str, float]:
     if isinstance(how, tuple):
         run: Any = simulate_disaggregated(load, how[0], how[1], Link(how[2], KV), **engine(cost))
     else:
-        chunks: dict[str, Any] = {} if how is None else {"prefill": "chunked", "token_budget": how}
+        chunks: dict[str, Any] = (
+            {} if how is None else {"prefill": "chunked", "token_budget": how, "max_bs": min(256, how)}
+        )
         run = simulate_cluster(load, GPUS, "least_requests", **chunks, **engine(cost))
     return {name: run.attainment(slo) for name, slo in LIMITS.items()}
 
