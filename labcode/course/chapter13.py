@@ -57,7 +57,7 @@ def pace(cost: str) -> float:
     return drain_rate(workload.chat(1500, 1, 0), cost=cost, gpu=GPU, **ENGINE)  # type: ignore[arg-type]
 
 
-def loops_apart(cost: str, share: float, seed: int, think: float = 5.0, n: int = 300) -> float:
+def loops_apart(cost: str, share: float, seed: int, think: float = 5.0, n: int = 900) -> float:
     """Return how many times the open loop's P99 of the TTFT is the closed one's, at a share of the drain rate."""
     rate = share * pace(cost)
     load = workload.chat(n, rate, seed)
@@ -73,6 +73,15 @@ def survivors(cost: str, seed: int) -> float:
     cut, whole = (simulate(load, **options, **more).requests for more in ({"stop_at": end}, {}))  # type: ignore[arg-type]
     seen, truth = (part["finished"] - part["arrival"] for part in (cut, whole[whole["arrival"] < end]))
     return percentile(seen, 90) / percentile(truth, 90)
+
+
+def coverage(rate: float, runs: int = 40) -> pd.Series:
+    """Return how often two kinds of interval hold the mean TTFT of all runs, as shares: nominal is 0.95."""
+    loads = [workload.chat(6000, rate, seed) for seed in range(runs)]
+    found = [simulate(load, **ENGINE).requests["ttft"].to_numpy()[1000:] for load in loads]  # type: ignore[arg-type]
+    truth = float(np.mean([ttft.mean() for ttft in found]))
+    naive, honest = (np.mean([truth in kind(ttft) for ttft in found]) for kind in (t_interval, batch_means))
+    return pd.Series({"as if independent": float(naive), "batch means": float(honest)})
 
 
 def width(cost: str, seed: int) -> float:

@@ -221,9 +221,14 @@ def compared(seeds: tuple[int, ...] = SEEDS, seconds: float = SECONDS) -> pd.Dat
 
 
 def table(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the medians over seeds, the errors of prediction and hindsight, and whether the aim was reached."""
-    groups = frame.groupby(["share", "key"], sort=False)
-    medians = groups[["predicted", "hindsight", "measured"]].median()
+    """Return the medians over seeds, the errors of prediction and hindsight, and whether the aim was reached.
+
+    Runs that did not keep their schedule have no say: their load was not the one that was planned.  A share of
+    capacity without any valid run has NaN, and has not reached the aim.
+    """
+    columns = ["predicted", "hindsight", "measured"]
+    values = frame[columns].where(frame["valid"].astype(bool))
+    medians = values.groupby([frame["share"], frame["key"]], sort=False).median()
     aims = [AIMS.get(key.split("_")[1], AIMS["p50"]) for _, key in medians.index]
     error = medians["predicted"] / medians["measured"] - 1
     looking_back = medians["hindsight"] / medians["measured"] - 1
@@ -240,24 +245,30 @@ def verdict(frame: pd.DataFrame) -> str:
         f"P99 within {AIMS['p99']:.0%}: {int(rows['within'][tail].sum())} of {int(tail.sum())}.",
         "The aim was reached." if rows["within"].all() else "The aim was not reached.",
     ]
-    worst = rows.reset_index().iloc[int(error.to_numpy().argmax())]
+    if error.isna().all():
+        return (
+            f"None of the {len(frame.drop_duplicates(['share', 'seed']))} runs kept its schedule: nothing was compared."
+        )
+    worst = rows.reset_index().iloc[int(np.nanargmax(error.to_numpy()))]
     said.append(
         f"The largest error is in {worst['key']} at {worst['share']:.0%} of capacity: "
         f"predicted {worst['predicted']:.3g}, measured {worst['measured']:.3g}."
     )
     runs = frame.drop_duplicates(["share", "seed"])
-    moved, valid = runs["price_moved"].abs(), runs["valid"].mean()
+    moved, valid = runs["price_moved"].abs(), runs["valid"].astype(bool)
     said.append(
         f"Between profile and test the price of a step changed by {moved.median():.0%} in the median of the runs, by "
-        f"{moved.max():.0%} at most; {valid:.0%} of the runs kept their schedule; the offset was "
-        f"{1000 * runs['offset'].median():.1f} ms."
+        f"{moved.max():.0%} at most; the offset was {1000 * runs['offset'].median():.1f} ms. {int(valid.sum())} of "
+        f"{len(valid)} runs kept their schedule"
+        + ("." if valid.all() else f"; the other {int((~valid).sum())} are not valid and left out of the table.")
     )
     before, after = float(error.median()), float(back.median())
-    helps = (
-        "so most of the error comes from a price that had changed"
-        if after < before / 2
-        else "so the error lies mostly in what a price does not hold: the scatter, the way to the client, the client"
-    )
+    if after < before / 2:
+        helps = "so most of the error comes from a price that had changed"
+    elif after <= before:
+        helps = "so the error lies mostly in what a price does not hold: the scatter, the way to the client, the client"
+    else:
+        helps = "no better: fitted to the steps of one run, it does not say where the error comes from"
     said.append(f"The median error is {before:.0%}; with the price of the run's own steps it is {after:.0%}, {helps}.")
     return "\n".join(said)
 

@@ -105,6 +105,23 @@ def test_the_verdict_follows_from_the_record() -> None:
     assert "a price that had changed" in prediction.verdict(moved)
 
 
+def test_runs_that_missed_their_schedule_have_no_say() -> None:
+    """Their numbers move nothing, they are counted, and without any valid run nothing is compared."""
+    found = prediction.recorded().assign(valid=True)
+    found.loc[(found["share"] == 0.9) & (found["seed"] == 1), "valid"] = False
+    absurd = found.assign(measured=found["measured"].where(found["valid"], 1e6))
+    assert prediction.table(absurd).equals(prediction.table(found))
+    assert "14 of 15 runs kept their schedule; the other 1" in prediction.verdict(absurd)
+    assert "None of the 15 runs" in prediction.verdict(found.assign(valid=False))
+    worse = found.assign(hindsight=5 * found["measured"], predicted=2 * found["measured"])
+    assert "no better" in prediction.verdict(worse)
+
+
+def test_batch_means_are_nearer_to_their_promise_than_the_naive_interval() -> None:
+    held = chapter13.coverage(22.0, runs=12)
+    assert held["as if independent"] < held["batch means"] <= 1
+
+
 def test_a_queue_budget_before_help_comes() -> None:
     """Best in time, and its backlog gone first; every policy accounts for everybody."""
     helped = chapter13.before_help(seeds=2)
