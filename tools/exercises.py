@@ -50,7 +50,8 @@ HEAD = """\
 
 Each exercise stands in its chapter, with a folded answer. Most check your numbers, with `check("8.3a", value)` in a
 kernel or in the field below the exercise on the page; those called *build* take a function of yours,
-`check.code("5.build", your_function)`.
+`check.code("5.build", your_function)`. The key is the chapter and `build`, also where the exercise has a number
+(13.5, 14.6).
 
 <!-- Written by `python -m tools.exercises` from the chapters; edit those. -->
 """

@@ -283,6 +283,6 @@ def over_costs(table: pd.DataFrame) -> pd.DataFrame:
     """Return `changes` with one column a setting: the least and the greatest under the costs, as a text."""
     names = table.columns.get_level_values(0).unique()
     return pd.DataFrame(
-        {name: [f"{row.min():+.0f} to {row.max():+.0f}" for row in table[name].to_numpy()] for name in names},
+        {name: [f"{row.min():+z.0f} to {row.max():+z.0f}" for row in table[name].to_numpy()] for name in names},
         index=table.index,
     )
