@@ -13,6 +13,7 @@ class Field:
 
 
 def field(*, default=MISSING, default_factory=MISSING, init=True, **unused):
+    """Return what `dataclass` needs to know of a field."""
     return Field(default, default_factory, init)
 
 
@@ -54,6 +55,7 @@ def _init_of(cls, fields, frozen):
 
 
 def dataclass(cls=None, *, frozen=False, eq=True, slots=False, **unused):
+    """Give a class its `__init__`, and `__eq__` and a refusal of changes if asked for."""
     if cls is None:
         return lambda decorated: dataclass(decorated, frozen=frozen, eq=eq)
     fields = {}
@@ -87,6 +89,7 @@ def dataclass(cls=None, *, frozen=False, eq=True, slots=False, **unused):
 
 
 def replace(instance, **changes):
+    """Return a copy of `instance` with some fields changed."""
     kept = {made.name: getattr(instance, made.name) for made in instance.__dataclass_fields__.values() if made.init}
     kept.update(changes)
     return type(instance)(**kept)

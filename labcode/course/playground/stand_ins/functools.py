@@ -2,6 +2,7 @@
 
 
 def cache(function):
+    """Return `function` with its results kept by argument."""
     kept = {}
 
     def cached(*args):
