@@ -43,11 +43,16 @@ def engine(cost: str) -> dict[str, Any]:
     return {"gpu": "a100-80", "memory": "oracle", "cost": cost}
 
 
+def chunked(budget: int) -> dict[str, Any]:
+    """Return the options of prompts in chunks; a budget holds no more decodes than it has tokens."""
+    return {"prefill": "chunked", "token_budget": budget, "max_bs": min(256, budget)}
+
+
 @cache
 def pace(cost: str) -> float:
     """Return what one engine with chunks of 512 drains of the long-context load, in requests/s."""
     load = workload.long_context(1500, 1.0, 9)
-    return drain_rate(load, prefill="chunked", token_budget=512, **engine(cost))
+    return drain_rate(load, **chunked(512), **engine(cost))
 
 
 def in_time(way: str, cost: str, share: float, seed: int) -> dict[str, float]:
@@ -56,9 +61,7 @@ def in_time(way: str, cost: str, share: float, seed: int) -> dict[str, float]:
     if isinstance(how, tuple):
         run: Any = simulate_disaggregated(load, how[0], how[1], Link(how[2], KV), **engine(cost))
     else:
-        chunks: dict[str, Any] = (
-            {} if how is None else {"prefill": "chunked", "token_budget": how, "max_bs": min(256, how)}
-        )
+        chunks = {} if how is None else chunked(how)
         run = simulate_cluster(load, GPUS, "least_requests", **chunks, **engine(cost))
     return {name: run.attainment(slo) for name, slo in LIMITS.items()}
 

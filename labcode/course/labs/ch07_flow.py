@@ -7,6 +7,7 @@ from functools import cache
 import numpy as np
 
 from labcode import simulate, workload
+from labcode.course.labs.shared_panels import first_tokens, ttft_by_request
 from labcode.labkit.flow import Flow, lane_of
 from labcode.labkit.lab import Control, Lab, Result
 from labcode.labkit.panel import Axis, Panel, Series
@@ -58,18 +59,13 @@ def compute(rate: float, seats: int, lengths: str) -> Result:
         )
         for name, run in runs.items()
     )
-    base, here = ((run.record.first_token - run.load.arrival) * 1e3 for run in runs.values())
-    number = tuple(range(1, COUNT + 1))
-    wait = Panel(
-        "ttft",
-        "Time to first token, request by request",
-        Axis("Request, by arrival", key="request"),
-        Axis("TTFT", "ms"),
-        (
-            Series("continuous", "line", number, tuple(here.tolist())),
-            Series("static", "line", number, tuple(base.tolist()), role="baseline"),
-        ),
-        text=f"On average {here.mean():.0f} ms, and {base.mean():.0f} ms with whole batches, in this draw of arrivals.",
+    base, here = map(first_tokens, runs.values())
+    wait = ttft_by_request(
+        "continuous",
+        here,
+        "static",
+        base,
+        f"On average {here.mean():.0f} ms, and {base.mean():.0f} ms with whole batches, in this draw of arrivals.",
     )
     tokens = Panel(
         "tokens",

@@ -8,6 +8,7 @@ import numpy as np
 
 from labcode import hardware, simulate, workload
 from labcode.cost import paper
+from labcode.course.labs.shared_panels import first_tokens, ttft_by_request
 from labcode.labkit.flow import Flow, lane_of
 from labcode.labkit.lab import Control, Lab, Result
 from labcode.labkit.panel import Axis, Panel, Series
@@ -61,20 +62,15 @@ def compute(blocks: int, action: str, victim: str) -> Result:
         lane_of(paged, f"Pages, {action}", SEATS, BLOCK, watched=clock),
     )
     lost, again = int(paged.record.preemptions.sum()), int(paged.record.recomputed.sum())
-    base, here = ((run.record.first_token - run.load.arrival) * 1e3 for run in (kept, paged))
+    base, here = first_tokens(kept), first_tokens(paged)
     ends = [run.record.finished.max() for run in (kept, paged)]
-    number = tuple(range(1, COUNT + 1))
     longest = 1e3 * float(np.nanmax(paged.largest_itl()))
-    wait = Panel(
-        "ttft",
-        "Time to first token, request by request",
-        Axis("Request, by arrival", key="request"),
-        Axis("TTFT", "ms"),
-        (
-            Series("pages", "line", number, tuple(here.tolist())),
-            Series("reserved", "line", number, tuple(base.tolist()), role="baseline"),
-        ),
-        text=f"On average {here.mean():.0f} ms with pages and {base.mean():.0f} ms with reservations.",
+    wait = ttft_by_request(
+        "pages",
+        here,
+        "reserved",
+        base,
+        f"On average {here.mean():.0f} ms with pages and {base.mean():.0f} ms with reservations.",
     )
     places = Panel(
         "seats",

@@ -83,6 +83,27 @@ class Compared:
         )
 
 
+def first_tokens(run: Run) -> NDArray[np.float64]:
+    """Return each request's time to first token, in ms."""
+    return np.asarray((run.record.first_token - run.load.arrival) * 1e3)
+
+
+def ttft_by_request(name: str, ours: NDArray[np.float64], pinned: str, base: NDArray[np.float64], text: str) -> Panel:
+    """Return the times to first token (ms) of two runs over the same requests, by their numbers from 1."""
+    number = tuple(range(1, len(ours) + 1))
+    return Panel(
+        "ttft",
+        "Time to first token, request by request",
+        Axis("Request, by arrival", key="request"),
+        Axis("TTFT", "ms"),
+        (
+            Series(name, "line", number, tuple(ours.tolist())),
+            Series(pinned, "line", number, tuple(base.tolist()), role="baseline"),
+        ),
+        text=text,
+    )
+
+
 def over_time(run: Run, column: NDArray[np.float64], points: int = 40) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Return times (s) and the time average of a segment column over each of `points` equal intervals of a run.
 
