@@ -47,6 +47,7 @@ def test_the_audit_changes_nothing():
     assert audited.record.preemptions.sum() > 0, "the memory runs out, or there is nothing to decide"
 
 
+@pytest.mark.slow
 def test_the_example_beats_first_come_first_served_on_all_three(card, tmp_path):
     assert card.violation == ""
     assert card.beats_fcfs
@@ -62,6 +63,7 @@ def test_the_example_beats_first_come_first_served_on_all_three(card, tmp_path):
     assert card.table().shape == (12, 4)
 
 
+@pytest.mark.slow
 def test_first_come_first_served_beats_itself_nowhere(card):
     mine = judge(fcfs, "mine")
     assert mine.violation == ""

@@ -43,6 +43,7 @@ def write(path: Path, form: str, n: int = 120, rate: float = 20.0) -> Path:
 
 
 @pytest.mark.parametrize("form", ["azure", "burstgpt", "mooncake", "plain"])
+@pytest.mark.slow
 def test_a_file_of_every_form(form, tmp_path, capsys):
     trace = write(tmp_path / "trace.csv", form)
     arguments = ["capacity", "--trace", str(trace), "--gpu", "l4", "--model", "qwen3-8b", "--samples", "2", "--json"]
@@ -114,6 +115,7 @@ def test_headroom_is_the_rate_at_which_the_slo_is_missed():
     assert 1 < factor < 4 and shares[0] >= 0.9 > shares[1]
 
 
+@pytest.mark.slow
 def test_what_no_fleet_can_do_is_said(tmp_path, capsys):
     trace = write(tmp_path / "trace.csv", "azure")
     arguments = ["capacity", "--trace", str(trace), "--gpu", "l4", "--samples", "2", "--slo-tpot", "0.001"]
@@ -133,6 +135,7 @@ class Reader(HTMLParser):
         self.links += [given[name] for name in ("src", "href", "xlink:href") if name in given]
 
 
+@pytest.mark.slow
 def test_the_page_stands_alone(tmp_path):
     load = workload.from_file(write(tmp_path / "t<r>ace.csv", "plain"))
     plan = plan_capacity(load, gpu="l4", slo=SLO(2.0, 0.2), samples=2)

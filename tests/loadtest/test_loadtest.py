@@ -77,6 +77,7 @@ def test_what_a_request_asks_for() -> None:
     assert max(bodies[0]["prompt"]) < 50 and len(bodies[4]["prompt"].split()) == 7
 
 
+@pytest.mark.slow
 def test_every_outcome_has_its_name() -> None:
     """Refused, failed, cut off, timed out, given up, unfinished: each is counted, none is left out."""
     error = json.dumps({"error": {"type": "timed_out", "message": "its deadline has passed"}})
@@ -120,6 +121,7 @@ def test_time_counts_from_the_schedule_and_lateness_is_reported() -> None:
     assert not report["valid"] and len(report["requests"]) == 20 and json.dumps(report)
 
 
+@pytest.mark.slow
 def test_open_and_closed_loop_under_a_slow_server() -> None:
     """Twelve at once wait for nobody in an open loop; two users have two requests under way, never three."""
     under_way = 0
@@ -165,6 +167,7 @@ def test_a_stall_on_paper() -> None:
         on_paper(0.1, 1.0, 0.0)
 
 
+@pytest.mark.slow
 def test_a_paced_user_forgets_a_stall_unless_the_wanted_times_count() -> None:
     """One answer of 0.6 s at a pace of 0.05 s: one bad latency as sent, a dozen from the wanted times."""
     count = itertools.count()
