@@ -61,8 +61,6 @@ class Replica(Loop):
         self.output.append(output)
         if cancel_at >= time:
             bisect.insort(self.going_away, (cancel_at, number))
-        if self.under_way is None:
-            self.now = max(self.now, time)
         refusal = self.scheduler.add(replace(request, id=number), time)
         if refusal is None:
             self.present[number] = self.scheduler.requests[number]

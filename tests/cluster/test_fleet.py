@@ -36,6 +36,14 @@ def test_one_replica_is_the_engine(load, chosen, router):
     assert_same(fleet.runs[0], simulate(load, **chosen))
 
 
+def test_who_comes_a_moment_after_a_step_does_not_hold_the_replica_up():
+    """An arrival within the same instant as a step's end does not move the clock: the running ones go on from there."""
+    load = workload.from_arrays([0.0, 0.0], [50, 60], [40, 90])
+    ends = simulate(load, max_bs=2).record.segments["end"]
+    late = workload.from_arrays([0.0, 0.0, float(ends[1]) + 3e-10], [50, 60, 20], [40, 90, 5])
+    assert_same(simulate_cluster(late, 1, "least_requests", max_bs=2).runs[0], simulate(late, max_bs=2))
+
+
 @settings(max_examples=60, deadline=None)
 @given(loads(people=False, declared=True), options(ALL_MEMORIES), st.sampled_from(BLIND), st.integers(2, 5))
 def test_side_by_side_is_one_after_the_other(load, chosen, router, replicas):
