@@ -107,7 +107,7 @@ def test_headers_methods_and_paths(client: httpx.Client) -> None:
     for text in ("soon", "-1", "nan", "inf", "0"):
         answer = client.post(PATHS[0], json={"prompt": "x"}, headers={"X-Deadline-Seconds": text})
         assert answer.status_code == 400 and "X-Deadline-Seconds" in reason(answer)
-    assert client.post(PATHS[0], json={"prompt": "x"}).status_code == 200  # Whoever names no tenant is one of the three.
+    assert client.post(PATHS[0], json={"prompt": "x"}).status_code == 200  # One of the three: no name
     tenants = [client.post(PATHS[0], json={"prompt": "x"}, headers={"X-Tenant": f"t{i}"}) for i in range(4)]
     assert [answer.status_code for answer in tenants] == [200, 200, 400, 400] and "X-Tenant" in reason(tenants[3])
     assert client.get(PATHS[0]).status_code == 405
