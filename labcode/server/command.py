@@ -7,6 +7,8 @@ import asyncio
 from dataclasses import MISSING, fields
 from typing import Any
 
+from labcode.checks import integer
+
 HELP = {
     "max_bs": "seats in the running batch",
     "memory": '"paged:TOKENS", "max:TOKENS", declared, predicted, pow2, unlimited',
@@ -38,6 +40,7 @@ def add_to(commands: Any) -> None:
     serve.add_argument("--seed", type=int, default=0, help="of the random weights (0)")
     serve.add_argument("--host", default="127.0.0.1", help="address to listen on (127.0.0.1: this machine only)")
     serve.add_argument("--port", type=int, default=8000, help="0 takes a free one (8000)")
+    serve.add_argument("--threads", type=int, default=1, help="of numpy's linear algebra; more slow small models (1)")
     serve.add_argument("--profile", metavar="FILE", help="at the end, and on SIGUSR1, write what each step took")
     for name, kind, default in _options():
         said = "none" if default is None else default
@@ -55,17 +58,22 @@ def _options() -> list[tuple[str, Any, Any]]:
 def run(options: argparse.Namespace) -> int:
     """Serve until SIGTERM or SIGINT; return the exit status."""
     try:
+        from threadpoolctl import threadpool_limits
+
         from labcode.server.serve import serve
     except ImportError as problem:
         raise ValueError(f'{problem.name} is missing: pip install "labcode[server]"') from None
     from labcode.server.backend import backend
     from labcode.server.options import Options
 
+    threads = integer("threads", options.threads)
     chosen = Options(**{name: getattr(options, name) for name, _, _ in _options()})
     served = backend(options.model, options.seed)
 
     def ready(address: str) -> None:
         print(f"{served.name} is served at {address}/v1 (Ctrl-C or SIGTERM stops it)", flush=True)
 
-    asyncio.run(serve(served, chosen, options.host, options.port, ready, options.profile))
+    # Two threads on a matrix this small wait for each other more than they compute, the more so where cores are busy.
+    with threadpool_limits(limits=threads, user_api="blas"):
+        asyncio.run(serve(served, chosen, options.host, options.port, ready, options.profile))
     return 0

@@ -31,7 +31,7 @@ def server(*options: str) -> Iterator[Running]:
         If it does not start, or does not end in good order.
     """
     command = [sys.executable, "-m", "labcode", "serve", "--port", "0", *options]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=one_thread())
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
         line = process.stdout.readline()
@@ -43,11 +43,6 @@ def server(*options: str) -> Iterator[Running]:
         status = process.wait(timeout=60)
     if status != 0:
         raise RuntimeError(f"the server ended with {status}")
-
-
-def one_thread() -> dict[str, str]:
-    """Return this environment with one thread for the model: two would fight with the event loop and the clients."""
-    return os.environ | dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 
 def machine() -> str:
