@@ -7,6 +7,7 @@
 - The few icons that a page uses stand in it as SVG; the theme would load one and a half megabytes of script for them.
 - A page loads the labs, design elements and copy buttons only if it has any; the labs' scripts are one file.
 - What has words on it is called by them.
+- Names of labcode lead to the reference, and the reference back (tools/entries.py).
 - What the glossary says is written once more, for the cards at links to it (tools/terms.py).
 
 Every change leaves a page alone that it has been made to before.
@@ -18,6 +19,7 @@ import hashlib
 import re
 from pathlib import Path
 
+from tools.entries import link_entries
 from tools.math_font import NAME as MATH_FACE
 from tools.math_font import characters, write_font
 from tools.mathematics import with_mathml
@@ -170,19 +172,20 @@ def finish(folder: Path) -> int:
     icons = icon_paths(script.read_text(encoding="utf-8")) if script.is_file() else {}
     if (folder / "_static" / "labs.js").is_file():
         bundle_labs(folder / "_static")
-    finished: dict[Path, tuple[str, str]] = {}
+    read: dict[Path, str] = {}
+    finished: dict[Path, str] = {}
     for path in sorted(folder.rglob("*.html")):
         if "_static" in path.parts:
             continue
-        before = path.read_text(encoding="utf-8")
+        read[path] = before = path.read_text(encoding="utf-8")
         lighter = without_unused(without_idle_mathjax(with_mathml(inline_icons(without_comments(before), icons))))
-        after = mark_chinese(without_misnamed(without_plain_spans(lighter)))
-        finished[path] = before, after
-    mark = write_font(folder / "_static", characters([after for _, after in finished.values()]))
+        finished[path] = mark_chinese(without_misnamed(without_plain_spans(lighter)))
+    finished = link_entries(finished, folder)
+    mark = write_font(folder / "_static", characters(list(finished.values())))
     changed = 0
-    for path, (before, after) in finished.items():
+    for path, after in finished.items():
         with_face = with_math_font(after, mark)
-        if with_face != before:
+        if with_face != read[path]:
             path.write_text(with_face, encoding="utf-8")
             changed += 1
     write_terms(folder)

@@ -8,21 +8,52 @@ from html import escape
 from types import ModuleType
 from typing import Any
 
-#: The packages of the library with what each is for, front door first.
+#: The packages and modules of the library with what each is for, front door first.
 PACKAGES = {
     "labcode": "the front door",
     "labcode.workload": "what arrives",
     "labcode.cost.hardware": "GPUs, models, and what a step costs on paper",
     "labcode.cost": "prices of a step: paper, smooth, measured, a reader's own",
+    "labcode.cost.roofline": "the two rooflines, and a straight line",
     "labcode.scheduler": "who runs next",
+    "labcode.scheduler.waiting": "orders of the queue",
+    "labcode.scheduler.kv_cache": "one pool of blocks, and who takes from it",
+    "labcode.scheduler.admission": "who is let in",
+    "labcode.scheduler.preemption": "who is sent away, and how",
+    "labcode.scheduler.fair": "queues that are fair to tenants",
+    "labcode.scheduler.bounded_round": "the chapter's bounded round, in one function",
+    "labcode.scheduler.lifecycle": "cancellation, explored in every order of events",
+    "labcode.simulation.loop": "the loop that owns the time",
+    "labcode.simulation.batches": "request-level engines",
+    "labcode.simulation.algorithm1": "Orca's own scheduler, line by line",
+    "labcode.simulation.deadlock": "a standstill, found and named",
+    "labcode.simulation.pipeline": "a model in stages",
+    "labcode.simulation.buffers": "an output buffer between engine and client",
+    "labcode.simulation.streams": "an engine whose clients read as they like",
+    "labcode.simulation.retries": "clients that try again",
     "labcode.results.metrics": "latencies, SLOs, percentiles",
+    "labcode.results.logs": "logs that readers measured themselves",
+    "labcode.results.timeline": "what everybody did in every iteration",
+    "labcode.results.trace_export": "a run for a trace viewer",
     "labcode.experiments": "sweeps, the largest rate, capacity",
+    "labcode.experiments.saturation": "what an engine can keep up for ever",
+    "labcode.experiments.intervals": "intervals over seeds and within a run",
+    "labcode.experiments.seed_table": "tables over seeds",
+    "labcode.experiments.cost_table": "the same comparison under three prices",
+    "labcode.experiments.capacity": "how many GPUs for a trace",
     "labcode.cluster": "several engines behind a router",
     "labcode.queueing": "closed forms and bounds",
     "labcode.clipper": "adaptive batching",
     "labcode.model": "the mini Llama",
+    "labcode.model.layers": "the parts of a Llama block",
+    "labcode.model.executor": "the mini model under a scheduler's plans",
+    "labcode.model.padding": "what filling up to the longest costs",
+    "labcode.model.picture": "a picture of a step's queries and keys",
     "labcode.loadtest.open_loop": "a client of a real server that keeps to its plan",
+    "labcode.loadtest.stalls": "what a client that waits does not see",
     "labcode.labkit": "how a lab is made and shown",
+    "labcode.labkit.render_matplotlib": "panels as pictures",
+    "labcode.course": "labs and checks in a notebook",
 }
 
 
@@ -32,6 +63,22 @@ def public(module: ModuleType) -> list[tuple[str, Any]]:
     if names is None:
         names = [name for name, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__]
     return [(name, getattr(module, name)) for name in names if not name.startswith("_")]
+
+
+def shown(name: str) -> list[tuple[str, Any]]:
+    """Return the public names that the section of a module lists: those that its package has not listed before it."""
+    order, package = list(PACKAGES), name.rpartition(".")[0]
+    known: list[Any] = []
+    if package in order[1 : order.index(name)]:
+        known = [value for _, value in public(importlib.import_module(package))]
+    return [one for one in public(importlib.import_module(name)) if not any(one[1] is value for value in known)]
+
+
+def home(value: Any) -> str:
+    """Return where something is defined, as a dotted name; empty for a constant, which does not know."""
+    if inspect.ismodule(value):
+        return value.__name__
+    return f"{value.__module__}.{value.__qualname__}" if hasattr(value, "__qualname__") else ""
 
 
 def signature(name: str, value: Any) -> str:
@@ -68,10 +115,12 @@ class Reference:
 
     def _entry(self, name: str, value: Any) -> str:
         here = f"{self.module.__name__}.{name}"
+        elsewhere = f' data-home="{home(value)}"' if home(value) not in {here, ""} else ""
+        place = f'<dt id="{here}"{elsewhere}>'  # tools/entries.py reads both
         if inspect.ismodule(value):
-            return f'<dt id="{here}"><code>{escape(name)}</code></dt><dd>{escape(documented(value)[0])}</dd>'
+            return f"{place}<code>{escape(name)}</code></dt><dd>{escape(documented(value)[0])}</dd>"
         if not callable(value):
-            return f'<dt id="{here}"><code>{escape(name)}</code></dt><dd>{escape(type(value).__name__)}</dd>'
+            return f"{place}<code>{escape(name)}</code></dt><dd>{escape(type(value).__name__)}</dd>"
         first, rest = documented(value)
         listed = ""
         if inspect.isclass(value):
@@ -83,13 +132,13 @@ class Reference:
         )
         fold = f"<details>{opener}<pre>{escape(more)}</pre></details>" if more else ""
         call = escape(signature(name, value))
-        return f'<dt id="{here}"><code>{call}</code></dt><dd>{escape(first)}{fold}</dd>'
+        return f"{place}<code>{call}</code></dt><dd>{escape(first)}{fold}</dd>"
 
     def _repr_html_(self) -> str:
-        return f'<dl class="reference">{"".join(self._entry(*one) for one in public(self.module))}</dl>'
+        return f'<dl class="reference">{"".join(self._entry(*one) for one in shown(self.module.__name__))}</dl>'
 
     def __repr__(self) -> str:
-        return "\n".join(f"{name}: {documented(value)[0]}" for name, value in public(self.module))
+        return "\n".join(f"{name}: {documented(value)[0]}" for name, value in shown(self.module.__name__))
 
 
 def reference(name: str) -> Reference:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from labcode.course.reference import PACKAGES, documented, methods, public, reference, signature
+from labcode.course.reference import PACKAGES, documented, methods, reference, shown, signature
 
 NOTEBOOK = Path(__file__).resolve().parents[2] / "book" / "reference.ipynb"
 
@@ -15,7 +15,7 @@ NOTEBOOK = Path(__file__).resolve().parents[2] / "book" / "reference.ipynb"
 @pytest.mark.parametrize("name", PACKAGES)
 def test_every_public_name_is_there_and_documented(name):
     found = reference(name)
-    html, listed = found._repr_html_(), public(found.module)
+    html, listed = found._repr_html_(), shown(name)
     assert listed
     for one, value in listed:
         assert f'id="{name}.{one}"' in html
