@@ -34,8 +34,9 @@ def shared_data() -> Path:
 
 @pytest.fixture(scope="session")
 def built_book() -> Path:
-    """Folder of the built pages; builds them first (little to do where `make book` has just been run)."""
-    done = subprocess.run([sys.executable, "-m", "tools.book"], cwd=ROOT, capture_output=True, text=True)
+    """Folder of the built pages; builds them first unless `make book` has just been run."""
+    command = [sys.executable, "-m", "tools.book", "--if-changed"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, f"the book does not build:\n{done.stdout[-6000:]}\n{done.stderr[-6000:]}"
     return ROOT / "_build" / "html"
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.fingerprint import cache_path, discard_if_changed, fingerprint
+from tools.fingerprint import book_fingerprint, cache_path, discard_if_changed, fingerprint
 from tools.lock import EXTRAS, LOCK, TEST_LOCK, direct_requirements, environment, pins
 from tools.pages import toc_files
 from tools.toc import documents, table_of_contents
@@ -229,6 +229,18 @@ def test_fingerprint_changes_with_labcode_and_with_nothing_else(tmp_path: Path) 
     assert changed != before
     module.rename(tmp_path / "labcode" / "b.py")
     assert fingerprint(tmp_path) not in {before, changed}
+
+
+@pytest.mark.parametrize("name", ["labcode/a.py", "book/a.md", "book/assets/a.css", "tools/a.py", "_toc.yml"])
+def test_a_built_book_is_old_when_anything_that_it_is_made_of_changes(tmp_path: Path, name: str) -> None:
+    for file in ("labcode/a.py", "book/assets/a.css", "tools/a.py", "_config.yml", "_toc.yml"):
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / file).write_text("x")
+    before = book_fingerprint(tmp_path)
+    (tmp_path / "README.md").write_text("x")
+    assert book_fingerprint(tmp_path) == before
+    (tmp_path / name).write_text("y")
+    assert book_fingerprint(tmp_path) != before
 
 
 def test_results_of_a_run_during_which_labcode_changed_are_thrown_away(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from jupyter_cache import get_cache
 
 from tools.cards import make_cards
 from tools.execute import run_all
-from tools.fingerprint import cache_path, discard_if_changed
+from tools.fingerprint import book_fingerprint, cache_path, discard_if_changed
 from tools.finish import finish
 from tools.numbers import stale
 from tools.pages import problems, toc_files
@@ -33,6 +33,7 @@ from tools.weight import lighten
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "_build"
 HTML = BUILD / "html"
+WHOLE = BUILD / "whole.txt"  # what the pages were made of, if the last build went well
 running: list[subprocess.Popen] = []
 
 
@@ -82,6 +83,15 @@ def build_pages(everything: bool) -> bool:
     return well
 
 
+def is_built() -> bool:
+    """Return whether the last build went well and nothing that a page is made of has changed since."""
+    return (
+        (HTML / "index.html").is_file()
+        and WHOLE.is_file()
+        and WHOLE.read_text(encoding="utf-8") == book_fingerprint(ROOT)
+    )
+
+
 def build(workers: int, everything: bool = False) -> list[str]:
     """Build the book; return a sentence for everything that went wrong."""
     started = time.monotonic()
@@ -117,6 +127,16 @@ def build(workers: int, everything: bool = False) -> list[str]:
     return wrong
 
 
+def build_and_remember(workers: int, everything: bool = False) -> list[str]:
+    """Build the book, and leave a note for `is_built` if all went well."""
+    WHOLE.unlink(missing_ok=True)
+    before = book_fingerprint(ROOT)
+    wrong = build(max(1, workers), everything)
+    if not wrong and before == book_fingerprint(ROOT):
+        WHOLE.write_text(before, encoding="utf-8")
+    return wrong
+
+
 @contextmanager
 def alone() -> Iterator[None]:
     """Hold _build for this build; wait for another one that has it. (Where there is no fcntl, hope for the best.)"""
@@ -149,12 +169,13 @@ def main() -> int:
     signal.signal(signal.SIGTERM, end_with_children)
     parser = argparse.ArgumentParser(prog="python -m tools.book", description=__doc__)
     parser.add_argument("--workers", type=int, default=2, help="notebooks that run at a time (2)")
+    parser.add_argument("--if-changed", action="store_true", help="do nothing if the last build went well and fits")
     parser.add_argument("--all", action="store_true", help="write every page anew, not only those that changed")
     parser.add_argument("--serve", action="store_true", help="serve the result on 127.0.0.1")
     parser.add_argument("--port", type=int, default=8000, help="port to serve on; another one if it is taken (8000)")
     options = parser.parse_args()
     with alone():
-        wrong = build(max(1, options.workers), options.all)
+        wrong = [] if options.if_changed and is_built() else build_and_remember(options.workers, options.all)
     for line in wrong:
         print(f"[book] ERROR: {line}", file=sys.stderr, flush=True)
     if wrong:

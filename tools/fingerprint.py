@@ -31,6 +31,19 @@ def fingerprint(root: Path = ROOT) -> str:
     return digest.hexdigest()[:16]
 
 
+def book_fingerprint(root: Path = ROOT) -> str:
+    """Return 16 hexadecimal digits that change with all that a page is made of: `fingerprint`, texts, assets, tools."""
+    made_of = [
+        p for folder in ("book", "tools") for p in (root / folder).rglob("*") if p.is_file() and not SKIP & set(p.parts)
+    ]
+    made_of += [root / name for name in ("_config.yml", "_toc.yml")]
+    digest = hashlib.sha256(fingerprint(root).encode())
+    for path in sorted(made_of):
+        digest.update(path.relative_to(root).as_posix().encode())
+        digest.update(hashlib.sha256(path.read_bytes()).digest())
+    return digest.hexdigest()[:16]
+
+
 def cache_path(root: Path = ROOT) -> Path:
     """Return the folder of executed notebooks that is valid for the present state of labcode."""
     return root / "_build" / "executed" / fingerprint(root)

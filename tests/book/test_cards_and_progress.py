@@ -34,7 +34,7 @@ def opened(browser: Any, built_book: Path, request: pytest.FixtureRequest) -> It
     assert page.errors == []
 
 
-@pytest.mark.parametrize("opened", ["light"], indirect=True)
+@pytest.mark.parametrize("opened", ["desk"], indirect=True)
 def test_a_card_comes_by_pointer_and_keyboard(opened: Any) -> None:
     link, card = opened.locator(LINK).first, opened.locator(".term-card")
     assert opened.locator('script[src*="glossary-terms"]').count() == 0, "asked for at the first card only"
@@ -72,7 +72,7 @@ def test_the_first_tap_shows_the_card_and_its_link_leads_on(opened: Any) -> None
     opened.wait_for_url(f"**/{target}")
 
 
-@pytest.mark.parametrize("opened", ["light"], indirect=True)
+@pytest.mark.parametrize("opened", ["desk"], indirect=True)
 def test_progress_is_kept_marked_and_cleared(opened: Any) -> None:
     marks = opened.locator(".bd-sidenav .progress-mark")
     clear = opened.get_by_role("button", name="Clear my progress")

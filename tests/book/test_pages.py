@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.book.visits import VIEWS, Visit
+from tests.book.visits import Visit
 from tools.pages import Page, problems, toc_files
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -29,23 +29,9 @@ def test_page_is_light(built_book: Path, name: str) -> None:
     assert "vendor/mathjax" not in path.read_text(encoding="utf-8"), "a formula cannot be set by tools/mathematics.py"
 
 
-@pytest.fixture(params=list(VIEWS))
-def view(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
-@pytest.fixture
-def visit(contexts: dict[str, Any], book_url: str, view: str, name: str) -> Iterator[Visit]:
-    visited = Visit(contexts[view], f"{book_url}/{name}.html")
-    visited.scroll_through()
-    yield visited
-    visited.close()
-
-
 @pytest.mark.slow
 @pytest.mark.browser
-@pytest.mark.parametrize("name", PAGES)
-def test_page_in_a_browser(visit: Visit, view: str) -> None:
+def test_page_in_a_browser(visit: Visit) -> None:
     page = visit.page
     page.evaluate("() => document.querySelectorAll('.bd-article details').forEach(answer => { answer.open = true; })")
     assert visit.outside == []
@@ -76,9 +62,20 @@ def test_page_in_a_browser(visit: Visit, view: str) -> None:
     assert wide <= 1, f"the page is {wide} px wider than the screen"
 
     # The theme follows the reader's system, and text stands out from what is behind it (WCAG AA: 4.5).
-    assert page.evaluate(CONTRAST) >= 4.5
-    dark = page.evaluate("() => document.documentElement.dataset.theme")
-    assert dark == ("dark" if view == "dark" else "light")
+    for scheme in ("dark", "light"):
+        visit.change_theme(scheme)
+        assert page.evaluate(CONTRAST) >= 4.5, scheme
+
+
+@pytest.mark.slow
+@pytest.mark.browser
+def test_a_page_opened_in_the_dark_is_dark(browser: Any, book_url: str) -> None:
+    with closing(browser.new_context(color_scheme="dark", reduced_motion="reduce")) as context:
+        visit = Visit(context, f"{book_url}/book/03-queueing.html")
+        visit.scroll_through()
+        assert visit.page.evaluate("() => document.documentElement.dataset.theme") == "dark"
+        assert visit.page.evaluate(CONTRAST) >= 4.5
+        assert visit.errors == visit.failed == []
 
 
 CONTRAST = """() => {

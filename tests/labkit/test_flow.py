@@ -14,7 +14,6 @@ import pytest
 from labcode import simulate, workload
 from labcode.course.labs import find
 from labcode.course.labs.ch12_flow import serve as serve_pages
-from labcode.labkit.build import build_lab, build_vega
 from labcode.labkit.flow import Flow, Lane, Life, compact, counts, lane_of, most_tokens
 from labcode.labkit.flow_picture import frame, pictures
 from labcode.labkit.kernel_view import FRAMES, Live
@@ -137,14 +136,14 @@ def test_the_still_shows_a_frozen_frame_with_its_words():
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def site(tmp_path_factory: pytest.TempPathFactory, built_book: Path) -> Path:
     folder = tmp_path_factory.mktemp("flow")
     static = folder / "_static"
-    static.mkdir()
+    (static / "labs").mkdir(parents=True)
     for name in LAB_ASSETS:
         shutil.copy(ASSETS / name, static)
-    build_vega(static / "labs")
-    build_lab(LAB, static / "labs")
+    for name in ("vega-bundle.js", f"{LAB.id}.js"):
+        shutil.copy(built_book.parent / "assets" / "labs" / name, static / "labs")
     (folder / "index.html").write_text(PAGE.format(scripts=SCRIPTS, lab=Still(LAB)._repr_html_(), again=""))
     return folder
 
@@ -212,7 +211,7 @@ def test_a_new_scale_is_said_and_eased_to_the_same_end(browser: Any, site: Path)
                 chart.evaluate("c => [...c.querySelectorAll('.role-axis-label text')].map((t) => t.textContent)")
             )
             assert before not in drawn[-1]
-            lab.locator(".lab-panel-title[data-scale]").first.wait_for(state="detached")
+        lab.locator(".lab-panel-title[data-scale]").first.wait_for(state="detached")
     assert sorted(drawn[0]) == sorted(drawn[1]) and len(drawn[0]) > 4
 
 

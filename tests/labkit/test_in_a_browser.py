@@ -47,13 +47,20 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(params=["http", "file"])
+@pytest.fixture(scope="module", params=["http", "file"])
 def address(request: pytest.FixtureRequest, site: Path) -> Any:
+    """The page from a server and from a folder: for what addresses, storage and loading have a part in."""
     if request.param == "file":
         yield f"{site.as_uri()}/index.html"
     else:
         with serving(site) as url:
             yield f"{url}/index.html"
+
+
+@pytest.fixture
+def local(site: Path) -> str:
+    """The page from a folder: for what is the same in both."""
+    return f"{site.as_uri()}/index.html"
 
 
 class Opened:
@@ -139,16 +146,16 @@ def test_a_setting_can_be_shared_and_several_labs_share_an_address(browser: Any,
         assert at.headline() == LAB.run().headline
 
 
-def test_overload_says_no_data(browser: Any, address: str) -> None:
-    with Opened(browser, address) as at:
+def test_overload_says_no_data(browser: Any, local: str) -> None:
+    with Opened(browser, local) as at:
         at.press("Arrival rate", "End")
         assert at.headline() == LAB.run(rate=40).headline
         assert at.lab.locator(".lab-legend .lab-none").count() >= 1
 
 
-def test_themes_repaint_axes_and_curves(browser: Any, address: str) -> None:
+def test_themes_repaint_axes_and_curves(browser: Any, local: str) -> None:
     ink = "() => getComputedStyle(document.querySelector('.lab-chart .role-axis-label text')).fill"
-    with Opened(browser, address) as at:
+    with Opened(browser, local) as at:
         light = at.page.evaluate(ink)
         at.page.evaluate("document.documentElement.dataset.theme = 'dark'")
         dark = at.page.evaluate(ink)
@@ -156,8 +163,8 @@ def test_themes_repaint_axes_and_curves(browser: Any, address: str) -> None:
         assert sum(numbers[0]) < 350 < 450 < sum(numbers[1]), "dark ink on light paper, light ink on dark paper"
 
 
-def test_a_phone_gets_its_own_drawing(browser: Any, address: str) -> None:
-    with Opened(browser, address, width=390, has_touch=True, is_mobile=True) as at:
+def test_a_phone_gets_its_own_drawing(browser: Any, local: str) -> None:
+    with Opened(browser, local, width=390, has_touch=True, is_mobile=True) as at:
         page = at.page
         assert page.evaluate("document.documentElement.scrollWidth") <= 390
         left = at.lab.evaluate(
@@ -172,8 +179,8 @@ def test_a_phone_gets_its_own_drawing(browser: Any, address: str) -> None:
         assert float(size.rstrip("px")) * scale >= 10, "drawn anew, not shrunk"
 
 
-def test_what_a_finger_has_to_hit_is_large_enough(browser: Any, address: str) -> None:
-    with Opened(browser, address, width=390, answered=False, has_touch=True, is_mobile=True) as at:
+def test_what_a_finger_has_to_hit_is_large_enough(browser: Any, local: str) -> None:
+    with Opened(browser, local, width=390, answered=False, has_touch=True, is_mobile=True) as at:
         at.lab.get_by_role("button", name=LAB.predict.options[0]).click()
         at.page.wait_for_timeout(300)
         small = at.lab.evaluate(
@@ -184,8 +191,8 @@ def test_what_a_finger_has_to_hit_is_large_enough(browser: Any, address: str) ->
         assert small == []
 
 
-def test_names_for_those_who_do_not_see(browser: Any, address: str) -> None:
-    with Opened(browser, address) as at:
+def test_names_for_those_who_do_not_see(browser: Any, local: str) -> None:
+    with Opened(browser, local) as at:
         for panel in LAB.run().panels:
             chart = at.lab.get_by_role("img", name=re.compile(re.escape(f"{panel.title}. ")))
             assert panel.text in chart.get_attribute("aria-label")
@@ -236,16 +243,16 @@ def test_a_prediction_is_made_revealed_and_judged_by_keyboard_alone(browser: Any
         assert at.lab.locator(".lab-verdict").inner_text().startswith(("✓", "Right"))
 
 
-def test_just_show_me_and_moving_a_control_uncover_without_a_word(browser: Any, address: str) -> None:
-    with Opened(browser, address, answered=False) as at:
+def test_just_show_me_and_moving_a_control_uncover_without_a_word(browser: Any, local: str) -> None:
+    with Opened(browser, local, answered=False) as at:
         at.lab.get_by_role("button", name="Just show me").click()
         at.page.wait_for_timeout(300)
         assert seen(at) and "You said" not in at.lab.locator(".lab-verdict").inner_text()
-    with Opened(browser, address, answered=False) as at:
+    with Opened(browser, local, answered=False) as at:
         at.press("Arrival rate", "ArrowRight")
         assert seen(at) and at.headline() == LAB.run(rate=18).headline
         assert at.lab.locator(".lab-option").count() == len(QUESTION.options), "the question is still open"
-    with Opened(browser, address + "#ch00-demo?rate=22", answered=False) as at:
+    with Opened(browser, local + "#ch00-demo?rate=22", answered=False) as at:
         assert seen(at) and at.headline() == LAB.run(rate=22).headline
 
 
@@ -273,10 +280,10 @@ def test_waking_moves_nothing(browser: Any, site: Path, width: int) -> None:
         assert shift < 0.02
 
 
-def test_without_a_script_the_still_shows_question_setting_and_pictures(browser: Any, address: str) -> None:
+def test_without_a_script_the_still_shows_question_setting_and_pictures(browser: Any, local: str) -> None:
     context = browser.new_context(java_script_enabled=False, viewport={"width": 1100, "height": 900})
     page = context.new_page()
-    page.goto(address)
+    page.goto(local)
     assert page.locator("#ch00-demo .lab-stage").bounding_box()["width"] > 900, "nobody needs room for the controls"
     lab = page.locator("#ch00-demo")
     assert lab.get_by_text(LAB.predict.question).is_visible() and lab.get_by_text(LAB.run().headline).is_visible()
@@ -287,9 +294,9 @@ def test_without_a_script_the_still_shows_question_setting_and_pictures(browser:
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_print_is_light_whole_and_says_its_setting(browser: Any, address: str, theme: str) -> None:
+def test_print_is_light_whole_and_says_its_setting(browser: Any, local: str, theme: str) -> None:
     """Cases 17 and 18: at least 4.5:1 on white paper, whole charts, and the setting in words."""
-    with Opened(browser, address + "#ch00-demo?rate=22&servers=2", answered=False) as at:
+    with Opened(browser, local + "#ch00-demo?rate=22&servers=2", answered=False) as at:
         at.page.evaluate(f"document.documentElement.dataset.theme = '{theme}'")
         at.page.set_viewport_size({"width": 700, "height": 900})  # A sheet is narrower than the window was.
         at.page.emulate_media(media="print")
@@ -328,8 +335,8 @@ def test_a_setting_is_pinned_and_sent_as_an_address(browser: Any, address: str) 
         assert not at.lab.locator(".lab-pinned").is_visible(), "a pin that does not fit is none"
 
 
-def test_a_challenge_is_failed_and_met_and_a_preset_goes_there(browser: Any, address: str) -> None:
-    with Opened(browser, address, answered=False) as at:
+def test_a_challenge_is_failed_and_met_and_a_preset_goes_there(browser: Any, local: str) -> None:
+    with Opened(browser, local, answered=False) as at:
         goal = at.lab.locator(".lab-challenge")
         assert LAB.challenge.goal in goal.inner_text() and "Not yet" in goal.inner_text()
         at.lab.get_by_role("button", name="overload").click()
@@ -366,8 +373,8 @@ def test_without_the_data_the_still_stays_and_says_why(browser: Any, site: Path,
     context.close()
 
 
-def test_a_slider_answers_quickly(browser: Any, address: str, record_property: Any) -> None:
-    with Opened(browser, address) as at:
+def test_a_slider_answers_quickly(browser: Any, local: str, record_property: Any) -> None:
+    with Opened(browser, local) as at:
         times = at.page.evaluate(
             """async () => {
                 const range = document.querySelector('#ch00-demo input[type=range]'), times = [];
