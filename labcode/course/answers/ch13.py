@@ -43,14 +43,14 @@ def largest_share() -> float:
 
 @exercise("13.2a", 0.01)
 def seconds_to_drain() -> float:
-    """Seconds in which 240 waiting requests are worked off at 12 requests/s while 9 a second come, s."""
-    return 240 / (12 - 9)
+    """Seconds in which 240 waiting requests are worked off at 15 requests/s while 9 a second come, s."""
+    return 240 / (15 - 9)
 
 
 @exercise("13.2b", 0)
 def queue_budget() -> float:
-    """Most requests that may wait if nobody shall wait longer than 2 s at 12 requests/s."""
-    return 2 * 12
+    """Most requests that may wait if at 15 requests/s a first token, 0.4 s after the wait, shall come within 3 s."""
+    return round((3 - 0.4) * 15)
 
 
 @exercise("13.3", 0)

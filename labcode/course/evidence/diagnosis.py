@@ -50,7 +50,7 @@ CASES = {
     "B": Case(OVERLOAD, rate=24.0, seed=2),
     "C": Case(LONG, long=7000, every=12, seed=3),
     "D": Case(HEALTHY, rate=5.0, seed=4),
-    "E": Case(SLOW, slow=10, seed=5),
+    "E": Case(SLOW, rate=5.0, slow=11, seed=5),
     "F": Case(LONG, long=4000, every=20, seed=6),
     "G": Case(OVERLOAD, rate=22.0, seed=7),
 }
