@@ -153,7 +153,7 @@ def before_help(cost: str = "paper", seeds: int = 3) -> pd.DataFrame:
             rows.setdefault(name, []).append(_helped(run))
     frames = {name: pd.DataFrame(found) for name, found in rows.items()}
     table = pd.DataFrame({name: frame.mean() for name, frame in frames.items()}).T
-    return table.assign(**{"in time, least": {name: frame["in time"].min() for name, frame in frames.items()}})
+    return table.assign(**{"in time, least": [frame["in time"].min() for frame in frames.values()]})
 
 
 def last_come_first(request: Request) -> float:
