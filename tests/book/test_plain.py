@@ -12,7 +12,9 @@ from typing import Any
 import pytest
 from jupyter_cache import get_cache
 from nbconvert import HTMLExporter
+from pybtex.database import Entry
 
+from tools.bibliography import entries
 from tools.bibliography import main as bibliography
 from tools.execute import run_all
 from tools.fingerprint import cache_path
@@ -64,12 +66,51 @@ def test_references_within_the_book_are_right() -> None:
     assert wrong_references(ROOT) == []
 
 
-def test_every_reference_can_be_followed() -> None:
-    """A DOI, an address or an arXiv number; the exceptions are a book, a talk and an article with none that we know."""
-    text = (ROOT / "book" / "references.bib").read_text(encoding="utf-8")
-    entries = re.findall(r"^@\w+\{([\w-]+),(.*?)^\}", text, re.M | re.S)
-    bare = {key for key, body in entries if not re.search(r"\b(doi|url) = |arXiv:\d{4}\.\d{5}", body)}
-    assert len(entries) > 40 and bare == {"kleinrock1975queueing", "tene2015latency", "cohen1979sharing"}
+FORMS = {
+    "doi": re.compile(r"10\.\d{4,5}/[^\s{}]+"),
+    "eprint": re.compile(r"\d{4}\.\d{4,5}"),
+    "url": re.compile(r"https://[\w.-]+/\S*"),
+    "isbn": re.compile(r"97[89]\d{10}"),
+}
+
+
+def unfounded(entry: Any) -> list[str]:
+    """Return what is wrong with how an entry of the bibliography can be followed, and with the note of its check."""
+    fields = dict(entry.fields)
+    given = {name: fields[name] for name in FORMS if name in fields}
+    wrong = [f"{name} = {value}" for name, value in given.items() if not FORMS[name].fullmatch(value)]
+    if "isbn" in given and sum(int(digit) * (1, 3)[at % 2] for at, digit in enumerate(given["isbn"])) % 10:
+        wrong.append("its check digit")
+    numbers = {*re.findall(r"\d{4}\.\d{5}", fields.get("howpublished", "")), fields.get("eprint", "")} - {""}
+    if given.get("doi", "").startswith("10.48550/") and {given["doi"].removeprefix("10.48550/arXiv.")} != numbers:
+        wrong.append("DOI and number at arXiv")
+    if not given:
+        wrong.append("nothing to follow")
+    if not re.fullmatch(r"\d{4}-\d\d-\d\d: .+", fields.get("checked", "")):
+        wrong.append("no note of its check")
+    return wrong
+
+
+def test_every_reference_can_be_followed_and_was_checked() -> None:
+    """A DOI, a number at arXiv, an address or an ISBN; the exception is an article for which no two works give one."""
+    found = entries(ROOT).entries
+    assert len(found) > 50 and sum("doi" in entry.fields for entry in found.values()) > 30
+    wrong = {key: unfounded(entry) for key, entry in found.items()}
+    assert {key: each for key, each in wrong.items() if each} == {"cohen1979sharing": ["nothing to follow"]}
+
+
+@pytest.mark.parametrize(
+    ("fields", "wrong"),
+    [
+        ({"doi": "https://doi.org/10.1/2"}, ["doi = https://doi.org/10.1/2"]),
+        ({"isbn": "9780471491102"}, ["its check digit"]),
+        ({"doi": "10.48550/arXiv.2002.05202", "eprint": "2002.05203"}, ["DOI and number at arXiv"]),
+        ({"doi": "10.1109/90.502236", "checked": "long ago"}, ["no note of its check"]),
+        ({}, ["nothing to follow"]),
+    ],
+)
+def test_a_wrong_reference_is_found(fields: dict[str, str], wrong: list[str]) -> None:
+    assert unfounded(Entry("misc", {"checked": "2026-12-01: DOI"} | fields)) == wrong
 
 
 def test_bibliography_is_what_the_references_give() -> None:
