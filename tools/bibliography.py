@@ -22,10 +22,10 @@ HEAD = """\
 Every paper that a chapter quotes is listed here. Where a number in the text comes from one of them, it carries the mark
 <small>quoted</small> and the citation; it has not been measured again for this book.
 
-Each entry ends in its DOI. USENIX, NeurIPS, ICML and MLSys give their papers none: those have the publisher's address or
-the paper's number at arXiv. Books have their ISBN; one old article has only its journal and pages. Each identifier was
-looked up, with its title and authors, in the reference lists of at least two other works (for that old article in one);
-`references.bib` says when, entry by entry.
+Each entry ends in its DOI. USENIX, NeurIPS, ICML and MLSys give their papers none: those have the publisher's address
+or the paper's number at arXiv. Books have their ISBN; one old article has only its journal and pages. Each identifier
+was looked up, with its title and authors, in the reference lists of at least two other works (for that old article in
+one); `references.bib` says when, entry by entry.
 
 <!-- Written by `python -m tools.bibliography` from references.bib; edit that. -->
 """

@@ -8,6 +8,7 @@
 - A page loads the labs, design elements and copy buttons only if it has any; the labs' scripts are one file.
 - What has words on it is called by them.
 - Names of labcode lead to the reference, and the reference back (tools/entries.py).
+- The first use of a glossary's term in each chapter is a link to it (tools/term_links.py).
 - What the glossary says is written once more, for the cards at links to it (tools/terms.py).
 
 Every change leaves a page alone that it has been made to before.
@@ -24,6 +25,7 @@ from tools.math_font import NAME as MATH_FACE
 from tools.math_font import characters, write_font
 from tools.mathematics import with_mathml
 from tools.sphinx_book import LAB_ASSETS
+from tools.term_links import link_terms
 from tools.terms import write_terms
 
 HAN = "\u2e80-\u2fdf\u3005-\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
@@ -180,7 +182,7 @@ def finish(folder: Path) -> int:
         read[path] = before = path.read_text(encoding="utf-8")
         lighter = without_unused(without_idle_mathjax(with_mathml(inline_icons(without_comments(before), icons))))
         finished[path] = mark_chinese(without_misnamed(without_plain_spans(lighter)))
-    finished = link_entries(finished, folder)
+    finished = link_terms(link_entries(finished, folder), folder)
     mark = write_font(folder / "_static", characters(list(finished.values())))
     changed = 0
     for path, after in finished.items():
