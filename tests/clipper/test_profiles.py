@@ -30,9 +30,11 @@ from labcode.course.evidence.clipper import decode_limits, exercise_2, toy_profi
 def test_exercise_2():
     assert exercise_2() == {
         "max_batch": 34,
-        "qps": 1700.0,
+        "qps": pytest.approx(1700),
         "slow_latency": pytest.approx(0.037),
+        "slow_late_share": 1.0,
         "slow_max_batch": 17,
+        "batches_until_late": 1,
         "times_out_at": 18,
         "backs_off_to": 16,
     }

@@ -45,6 +45,6 @@ def test_command_line(capsys):
 def test_exit_status_if_a_row_is_off(monkeypatch, capsys):
     import labcode.course.ledger.serving_rows as module
 
-    monkeypatch.setattr(module, "kv_capacity", lambda model, gpu: 8192 * 51)
+    monkeypatch.setattr(module, "most_at_once", lambda slots: 51)
     assert main(["ledger", "--only", "L14"]) == 1
     assert "OFF" in capsys.readouterr().out

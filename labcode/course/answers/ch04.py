@@ -6,6 +6,7 @@ import numpy as np
 
 from labcode.clipper import AIMD, LatencyProfile, decode_limit, simulate_controller
 from labcode.course.code_tasks import Attempt, task
+from labcode.course.evidence.clipper import exercise_2
 from labcode.course.exercises import exercise
 
 SHARED, SLOWER = LatencyProfile(0.004, 0.0008), LatencyProfile(0.004, 0.0016)  # exercise 4.1
@@ -40,6 +41,24 @@ def backs_off_to() -> float:
         controller.observe(size, SLOWER.latency(size))
         before, size = size, controller.next_batch()
     return size
+
+
+@exercise("4.1e", 2e-3)
+def lecture_slow_batch() -> float:
+    """Time of a batch of 34, in ms, when each input costs double."""
+    return exercise_2()["slow_latency"] * 1e3
+
+
+@exercise("4.1f", 0)
+def lecture_slow_limit() -> float:
+    """The largest batch then."""
+    return exercise_2()["slow_max_batch"]
+
+
+@exercise("4.1g", 0)
+def lecture_backs_off_to() -> float:
+    """Batch size that AIMD retreats to after the next late batch."""
+    return exercise_2()["backs_off_to"]
 
 
 @exercise("4.2a", 1e-3)

@@ -33,20 +33,23 @@ def exercise_2() -> dict[str, float]:
     noise."""
     clean = LatencyProfile(0.003, 0.0005)
     slow = LatencyProfile(0.003, 0.001)
-    limit = clean.max_batch(SLO)
-    controller = AIMD(SLO, start=slow.max_batch(SLO))
-    sizes = []
-    for _ in range(3):
-        size = controller.next_batch()
-        sizes.append(size)
-        controller.observe(size, slow.latency(size))
+    limit, slow_limit = clean.max_batch(SLO), slow.max_batch(SLO)
+
+    def run(profile: LatencyProfile, controller: Controller) -> ControllerRun:
+        return simulate_controller(profile, controller, 40, rng=np.random.default_rng(0))
+
+    old = run(slow, FixedBatch(limit))
+    probing = run(slow, AIMD(SLO, start=slow_limit))
+    late = int(np.argmax(probing.latency > SLO))
     return {
         "max_batch": limit,
-        "qps": limit / SLO,
-        "slow_latency": slow.latency(limit),
-        "slow_max_batch": slow.max_batch(SLO),
-        "times_out_at": sizes[1],
-        "backs_off_to": sizes[2],
+        "qps": run(clean, FixedBatch(limit)).throughput(),
+        "slow_latency": float(old.latency.max()),
+        "slow_late_share": old.late_share(SLO),
+        "slow_max_batch": slow_limit,
+        "batches_until_late": late,
+        "times_out_at": int(probing.batch[late]),
+        "backs_off_to": int(probing.batch[late + 1]),
     }
 
 

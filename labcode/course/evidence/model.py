@@ -95,6 +95,19 @@ def padded_tokens() -> dict[str, float]:
     return {"padded": padded, "useful": useful, "waste": 1 - useful / padded}
 
 
+def padded_prompts(prompts: Sequence[int]) -> dict[str, float]:
+    """Return C03: useful shares of prompts filled up to the longest, as counted in the padded forward.
+
+    Useful are the rows and the full squares of pairs that each prompt takes in a rectangle of its own.
+    """
+    own = [three_ways(works=[SeqWork(length)]).count_padded for length in prompts]
+    together = three_ways(works=[SeqWork(length) for length in prompts]).count_padded
+    return {
+        "linear": sum(count.tokens for count in own) / together.tokens,
+        "attention": sum(count.pairs for count in own) / together.pairs,
+    }
+
+
 def padded_pairs() -> dict[str, float]:
     """Return L05: query-key pairs, padded and useful, as counted; and their ratio."""
     ways = three_ways()

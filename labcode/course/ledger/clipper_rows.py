@@ -30,9 +30,9 @@ def profiles() -> Iterator[Row]:
     )
     yield exact(
         "L07",
-        "AIMD from the new limit: late at, backs off to",
-        [18, 16],
-        [got["times_out_at"], got["backs_off_to"]],
+        "AIMD from the new limit: batches in time, late at, backs off to",
+        [1, 18, 16],
+        [got["batches_until_late"], got["times_out_at"], got["backs_off_to"]],
         "000 ex. 2",
     )
     toys = evidence.toy_profiles()

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from labcode.cost.hardware import SeqWork, kv_capacity, step_cost
+from labcode.cost.hardware import SeqWork, step_cost
 from labcode.course.ledger.ledger import SEEDS, Row, approx, exact, rows, shape, within
 from labcode.experiments.goodput import goodput
 from labcode.results.metrics import SLO, Summary
 from labcode.results.run import Run
 from labcode.simulate import simulate
-from labcode.workload import Workload, chat
+from labcode.workload import Workload, chat, from_arrays
 
 CHAT_SLO = SLO(ttft=1.0, tpot=0.050)
 STATIC: dict[str, Any] = {"engine": "static", "max_bs": 128, "memory": "unlimited"}
@@ -65,9 +65,15 @@ def decode_profile() -> Iterator[Row]:
         "L14",
         "requests that fit when each reserves 8192 slots",
         52,
-        kv_capacity("llama3-8b", "h100") // 8192,
+        most_at_once(8192),
         "000 §5.2",
     )
+
+
+def most_at_once(slots: int) -> float:
+    """Return how many of a crowd of requests the engine runs at once when each reserves `slots` slots."""
+    crowd = from_arrays(np.zeros(200), np.full(200, 10), np.full(200, 10))
+    return simulate(crowd, memory=f"max:{slots}").summary()["most_running"]
 
 
 def largest_decode_batch(context: int, limit: float) -> int:
