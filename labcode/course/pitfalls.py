@@ -1,6 +1,7 @@
 """The lecture's eight pitfalls: what is claimed, what is computed, and a quiz made of both.
 
-Each ``pitfall_*`` function computes the numbers that its feedback says; nothing is typed.
+Each function of `EVIDENCE` computes the numbers that its feedback says; nothing is typed.  Where a lab of the chapter
+has the setting, the draw is the lab's.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import numpy as np
 
 from labcode import hardware, simulate, workload
 from labcode.clipper import AIMD, LatencyProfile, simulate_controller
+from labcode.course.evidence.model import padded_pairs
 from labcode.labkit.quiz import Option, Question, show_quiz
 from labcode.model import TINY, generate, generate_continuously, random_model
 from labcode.results.metrics import percentile
@@ -41,7 +43,7 @@ def size() -> Found:
     """Return step times of small and large batches, and what places beyond the need change."""
     model, gpu = hardware.model("llama3-8b"), hardware.gpu("h100")
     times = {n: hardware.step_cost(model, gpu, [hardware.SeqWork(1, 1000)] * n).time for n in (1, 256)}
-    load = workload.chat(n=600, rate=20.0, seed=0)
+    load = workload.chat(n=600, rate=1.0, seed=1).at_rate(20)  # the draw of the lab on places
     means = {n: simulate(load, max_bs=n, memory="oracle").requests["tpot"].mean() for n in (256, 512)}
     return {"one_ms": 1e3 * times[1], "many_ms": 1e3 * times[256], "difference": abs(means[256] - means[512])}
 
@@ -59,17 +61,16 @@ def tokens() -> Found:
 
 @cache
 def padding() -> Found:
-    """Return how many query-key pairs of the lecture's mixed step are useful, and how many a padded one computes."""
-    new, past = np.array([37, 9, 1, 1, 1]), np.array([0, 0, 120, 15, 64])
-    useful = int((new * past + new * (new + 1) // 2).sum())
-    padded = len(new) * int(new.max()) * int((past + new).max())
-    return {"useful": useful, "padded": padded, "ratio": padded / useful}
+    """Return how many query-key pairs of the lecture's mixed step are useful, and how many a padded one computes, as
+    counted in the mini model's forward passes.
+    """
+    return padded_pairs()
 
 
 @cache
 def memory() -> Found:
     """Return the shares of the KV cache that are reserved and written, with the maximum reserved for everybody."""
-    load = workload.long_context(n=600, rate=8.0, seed=0)
+    load = workload.long_context(n=600, rate=1.0, seed=2).at_rate(8)  # the draw of the lab on reservations
     run = simulate(load, max_bs=256, memory="max:8192")
     weights = run.steps["end"] - run.steps["start"]
     room = hardware.kv_capacity("llama3-8b", "h100")
@@ -80,7 +81,7 @@ def memory() -> Found:
 @cache
 def order() -> Found:
     """Return P50 and P99 of TTFT of FCFS and SJF where requests queue, and their difference where none does."""
-    load = workload.chat(n=600, rate=40.0, seed=0)
+    load = workload.chat(n=600, rate=1.0, seed=1).at_rate(40)  # the draw of the lab on orders
 
     def waits(name: str, places: int) -> np.ndarray:
         return simulate(load, max_bs=places, memory="oracle", order=name).requests["ttft"].to_numpy()
@@ -128,7 +129,8 @@ def questions() -> tuple[Question, ...]:
     return (
         Question(
             "work",
-            "“Batching makes for less computing.” What does one step of 64 decodes save against 64 steps of one?",
+            "“Batching makes for less computing.” What does one step of 64 decodes (Llama-3-8B, "
+            "one H100, 1,000 positions each) save against 64 steps of one?",
             (
                 Option("Arithmetic", f"The FLOPs are the same ({w['flops']:.2f} times as many one by one)."),
                 Option(
@@ -146,7 +148,8 @@ def questions() -> tuple[Question, ...]:
         ),
         Question(
             "size",
-            "“The larger the batch, the better.” What happens when max_bs goes from 256 to 512 at 20 chat requests/s?",
+            "“The larger the batch, the better.” What happens when max_bs goes from 256 to 512, with "
+            "600 chat requests at 20 per second on one H100 and oracle reservation?",
             (
                 Option("TPOT falls", "A larger batch never makes a step shorter."),
                 Option("TPOT rises", "It would if more ran at once; at this rate fewer than 256 are ever there."),
@@ -164,7 +167,8 @@ def questions() -> tuple[Question, ...]:
         ),
         Question(
             "tokens",
-            "“Continuous batching changes the model's output.” Six requests on a real small model, together and alone:",
+            "“Continuous batching changes the model's output.” Six requests on a real small model, in a "
+            "continuous batch of three places and alone:",
             (
                 Option(
                     "The same tokens",
@@ -181,7 +185,7 @@ def questions() -> tuple[Question, ...]:
         Question(
             "padding",
             "“Attention has to be batched as well, or it is slow.” What would padding the mixed step of "
-            "chapter 5 cost?",
+            "chapter 5 cost (prompts of 37 and 9 tokens, three decodes behind 120, 15 and 64)?",
             (
                 Option("Nothing: the pads are free", "A padded kernel computes every pair of the box."),
                 Option("About twice the pairs", "It pads in two directions at once, queries and keys."),
@@ -197,8 +201,8 @@ def questions() -> tuple[Question, ...]:
         ),
         Question(
             "memory",
-            "“Orca solved the memory problem.” Long contexts, 8,192 positions reserved for each request: "
-            "how much is used?",
+            "“Orca solved the memory problem.” 600 requests with long contexts, at 8 per second on one H100 "
+            "with 256 places; 8,192 positions reserved for each: how much of them is used?",
             (
                 Option("Nearly all that is reserved", "Prompts and answers are far shorter than the longest allowed."),
                 Option(
@@ -214,7 +218,8 @@ def questions() -> tuple[Question, ...]:
         ),
         Question(
             "order",
-            "“Shortest job first is always better.” Chat at 40 requests/s: who pays for the better median?",
+            "“Shortest job first is always better.” 600 chat requests at 40 per second, one H100, oracle "
+            "reservation, 64 places: who pays for the better median?",
             (
                 Option("Nobody", f"The P99 of TTFT goes from {o['fcfs 99']:.1f} to {o['sjf 99']:.1f} s."),
                 Option(
@@ -231,7 +236,8 @@ def questions() -> tuple[Question, ...]:
         ),
         Question(
             "aimd",
-            "“AIMD holds the target.” A steady model, batches aimed at exactly 20 ms: what share of them is late?",
+            "“AIMD holds the target.” A steady model, 3 + 0.5 B ms with 5 % noise, 1,000 batches "
+            "aimed at exactly 20 ms (+1, × 0.9): what share of them is late?",
             (
                 Option("None", "It finds the limit by going over it, again and again."),
                 Option("One in a hundred", "That would need a margin below the target."),
@@ -245,7 +251,8 @@ def questions() -> tuple[Question, ...]:
         ),
         Question(
             "ends",
-            "“Throughput is all tokens over all time.” 600 requests at 128 per second: is that fair to the engine?",
+            "“Throughput is all tokens over all time.” 600 chat requests at 128 per second, one H100, "
+            "oracle reservation, 256 places: is that fair to the engine?",
             (
                 Option(
                     "No, too low",
