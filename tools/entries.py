@@ -119,12 +119,15 @@ class Linker:
     def __init__(self, entries: Entries, cells: list[str]) -> None:
         self.entries = entries
         self.names, self.assigned = imports(cells)
-        self.used: dict[str, None] = {}
+        self.used: dict[str, str] = {}
 
     def link(self, place: str, text: str) -> str:
         """Return `text` as a link; the first of a place carries the id to which its entry leads back."""
-        mark = "" if place in self.used else f' id="use-{place}"'
-        self.used[place] = None
+        mark = ""
+        if place not in self.used:
+            short = f"use-{place.rpartition('.')[2]}"
+            self.used[place] = f"use-{place}" if short in self.used.values() else short
+            mark = f' id="{self.used[place]}"'
         says = self.entries.says.get(place, "")
         title = f' title="{escape(says)}"' if says else ""
         return f'<a class="entry"{mark} href="{REFERENCE}.html#{place}"{title}>{text}</a>'
@@ -203,11 +206,11 @@ def called(name: str) -> str:
     return (str(int(number[1])) if number[1] else number[2].upper()) if number else name
 
 
-def with_uses(page: str, uses: dict[str, list[str]]) -> str:
-    """Return the reference with what uses each entry: `uses` has the pages by anchor."""
+def with_uses(page: str, uses: dict[str, list[tuple[str, str]]]) -> str:
+    """Return the reference with what uses each entry: `uses` has the pages, and the places in them, by anchor."""
 
     def more(match: re.Match[str]) -> str:
-        links = [f'<a href="{name}.html#use-{match[2]}">{called(name)}</a>' for name in uses.get(match[2], [])]
+        links = [f'<a href="{name}.html#{mark}">{called(name)}</a>' for name, mark in uses.get(match[2], [])]
         return match[1] + (f'<p class="uses">used in {", ".join(links)}</p>' if links else "") + match[3]
 
     return END.sub(more, USES.sub("", page))
@@ -225,13 +228,13 @@ def link_entries(pages: dict[Path, str], folder: Path) -> dict[Path, str]:
     if reference not in pages:
         return pages
     done, entries = dict(pages), Entries.read(pages[reference])
-    uses: dict[str, list[str]] = {}
+    uses: dict[str, list[tuple[str, str]]] = {}
     for path in pages:
         notebook = folder / "_sources" / "book" / f"{path.stem}.ipynb"
         if path.parent.name == "book" and path != reference and notebook.is_file():
             linker = Linker(entries, sources(notebook))
             done[path] = linker.page(pages[path])
-            for place in linker.used:
-                uses.setdefault(place, []).append(path.stem)
+            for place, mark in linker.used.items():
+                uses.setdefault(place, []).append((path.stem, mark))
     done[reference] = with_uses(pages[reference], uses)
     return done

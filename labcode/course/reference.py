@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import re
 from html import escape
 from types import ModuleType
 from typing import Any
@@ -82,19 +83,19 @@ def home(value: Any) -> str:
 
 
 def signature(name: str, value: Any) -> str:
-    """Return how something is called, without types, which the text below it has in words."""
+    """Return how something is called, without `self` and types, which the text below it has in words."""
     try:
         found = inspect.signature(value)
     except (TypeError, ValueError):
         return name
-    plain = [one.replace(annotation=inspect.Parameter.empty) for one in found.parameters.values()]
+    plain = [one.replace(annotation=inspect.Parameter.empty) for one in found.parameters.values() if one.name != "self"]
     return f"{name}{found.replace(parameters=plain, return_annotation=inspect.Signature.empty)}"
 
 
 def documented(value: Any) -> tuple[str, str]:
-    """Return the first paragraph of a docstring, on one line, and the rest."""
+    """Return the first paragraph of a docstring, on one line, and the rest, its titles not underlined."""
     first, _, rest = (inspect.getdoc(value) or "").partition("\n\n")
-    return " ".join(first.split()), rest
+    return " ".join(first.split()), re.sub(r"\n-{3,}$", "", rest, flags=re.M)
 
 
 def methods(value: type) -> list[tuple[str, Any]]:
@@ -126,13 +127,16 @@ class Reference:
         if inspect.isclass(value):
             rows = [f"{call}: {documented(member)[0]}" for call, member in methods(value)]
             listed = "\n".join(rows)
-        more = "\n\n".join(part for part in (rest, listed) if part)
-        opener = (
-            '<summary style="color:inherit">more</summary>'  # in the dark the theme's own is too pale for its ground
-        )
-        fold = f"<details>{opener}<pre>{escape(more)}</pre></details>" if more else ""
+        more = "" if self._is_above(value) else "\n\n".join(part for part in (rest, listed) if part)
+        fold = f"<details><summary>more</summary><pre>{escape(more)}</pre></details>" if more else ""
         call = escape(signature(name, value))
         return f"{place}<code>{call}</code></dt><dd>{escape(first)}{fold}</dd>"
+
+    def _is_above(self, value: Any) -> bool:
+        """Whether an earlier section has listed this as well, and so all that it says."""
+        order = list(PACKAGES)
+        above = order[: order.index(self.module.__name__)]
+        return any(value is other for name in above for _, other in shown(name))
 
     def _repr_html_(self) -> str:
         return f'<dl class="reference">{"".join(self._entry(*one) for one in shown(self.module.__name__))}</dl>'

@@ -40,7 +40,10 @@ def test_a_card_comes_by_pointer_and_keyboard(opened: Any) -> None:
     assert opened.locator('script[src*="glossary-terms"]').count() == 0, "asked for at the first card only"
     link.hover()
     card.wait_for()
-    assert link.inner_text().lower() in card.inner_text().lower() and card.locator(":lang(zh-Hans)").count() >= 1
+    assert (
+        link.inner_text().lower().removesuffix("s") in card.inner_text().lower()
+        and card.locator(":lang(zh-Hans)").count() >= 1
+    )
     assert card.evaluate(MOVES) == 0
     card.hover()  # Who moves onto it keeps it.
     opened.wait_for_timeout(400)

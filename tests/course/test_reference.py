@@ -44,7 +44,7 @@ def test_calls_and_methods():
         def _hidden(self) -> None:
             """Four."""
 
-    assert signature("act", Thing.act) == "act(self, times=2)"
-    assert [call for call, _ in methods(Thing)] == ["act(self, times=2)", "size"]
+    assert signature("act", Thing.act) == "act(times=2)"
+    assert [call for call, _ in methods(Thing)] == ["act(times=2)", "size"]
     with pytest.raises(ValueError, match="known are"):
         reference("os")
